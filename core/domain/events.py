@@ -1,0 +1,251 @@
+"""What can happen to a session; facts in the past tense, never changed once stored.
+
+An event's fields are its contract for ever: new ones come with a default, none is renamed, and a
+changed meaning is a new event or a new ``version`` with an upcaster in ``storage/codec.py``.
+"""
+
+from datetime import datetime
+from typing import Any, ClassVar, Literal
+
+import msgspec
+
+from core.domain.keys import Address
+from core.domain.messages import (
+    EffectClass,
+    FailureKind,
+    Inbound,
+    ToolCall,
+    ToolOutcome,
+    Usage,
+)
+
+OpenReason = Literal["first", "idle", "daily", "new", "suspended", "reminder"]
+CloseReason = Literal["idle", "daily", "new", "suspended", "quarantined"]
+SuspendReason = Literal["stop", "no_progress"]
+InterruptReason = Literal["shutdown", "crash"]
+CancelReason = Literal["stop", "new", "interrupt", "steps"]
+FailReason = FailureKind | Literal["no_progress"]
+WaitReason = Literal["rate_limit"]
+Role = Literal["owner", "allowed", "denied"]
+
+
+class _Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag=True):
+    version: ClassVar[int] = 1
+
+
+class SessionOpened(_Event):
+    """A new run under the key. ``address`` is where a reset is told, None where nobody is told."""
+
+    session_id: str
+    reason: OpenReason
+    parent: str = ""
+    model: str = ""
+    parameters: dict[str, Any] = {}
+    address: Address | None = None
+
+
+class SessionClosed(_Event):
+    session_id: str
+    reason: CloseReason
+
+
+class SessionSuspended(_Event):
+    """The next message opens a new session; this one stays readable and can be reopened."""
+
+    session_id: str
+    reason: SuspendReason
+
+
+class SessionReopened(_Event):
+    """The suspended session goes on, or the last closed one changes places with the current one."""
+
+    session_id: str
+
+
+class MessageReceived(_Event):
+    """A person's message is taken; it waits until a turn names it as a source."""
+
+    inbound: Inbound
+
+
+class StrangerRefused(_Event):
+    """A message of someone who may not talk to the agent. ``told`` once in a while only."""
+
+    inbound: Inbound
+    told: bool
+
+
+class CommandAnswered(_Event):
+    """A slash command and what was said to it."""
+
+    inbound: Inbound
+    command: str
+    text: str
+
+
+class AccessChanged(_Event):
+    """The owner (or the claim code) changed who may talk to the agent."""
+
+    platform: str
+    user: str
+    role: Role
+
+
+class ReminderSet(_Event):
+    reminder_id: str
+    due_at: datetime
+    text: str
+    address: Address
+
+
+class ReminderDue(_Event):
+    """The clock reached a reminder; it waits like a message. ``late`` in seconds past due."""
+
+    reminder_id: str
+    due_at: datetime
+    text: str
+    address: Address
+    late: float = 0.0
+
+
+class TurnStarted(_Event):
+    """``sources`` are the sequence numbers of the messages and reminders that it answers."""
+
+    turn: int
+    sources: tuple[int, ...]
+    retry: bool = False
+
+
+class TurnSteered(_Event):
+    """Messages that came during the turn go into it before its next model call."""
+
+    turn: int
+    sources: tuple[int, ...]
+
+
+class TurnAttempted(_Event):
+    """Counted before the work starts. ``attempt`` is since the last progress, from 1."""
+
+    turn: int
+    attempt: int
+
+
+class TurnInterrupted(_Event):
+    """The process went away ``since`` then, or is about to.
+
+    Calls that were running and may run again are open again.
+    """
+
+    turn: int
+    reason: InterruptReason
+    since: datetime
+
+
+class TurnWaiting(_Event):
+    """The turn sleeps until a point in time that is stored, not slept for."""
+
+    turn: int
+    step: int
+    reason: WaitReason
+    until: datetime
+
+
+class TurnWoken(_Event):
+    turn: int
+
+
+class ModelReplied(_Event):
+    """A reply that arrived whole. ``effects`` has one class a call, in the order of the calls."""
+
+    turn: int
+    step: int
+    text: str
+    calls: tuple[ToolCall, ...] = ()
+    effects: tuple[EffectClass, ...] = ()
+    usage: Usage = Usage()
+    model: str = ""
+    cut: bool = False
+
+
+class ToolStarted(_Event):
+    """Stored before the tool runs; only who stored it may run it."""
+
+    turn: int
+    step: int
+    call_id: str
+
+
+class ToolFinished(_Event):
+    """``text`` is what the model sees; ``artifact`` names the whole result where it was cut."""
+
+    turn: int
+    step: int
+    call_id: str
+    outcome: ToolOutcome
+    text: str
+    artifact: str = ""
+
+
+class TurnFinished(_Event):
+    """The reply stored just before is the answer."""
+
+    turn: int
+
+
+class TurnFailed(_Event):
+    """``sentence`` is for the user, ``error_id`` finds the detail in the log.
+
+    What the provider refused does not become history: a turn that failed leaves the context.
+    """
+
+    turn: int
+    reason: FailReason
+    sentence: str
+    error_id: str = ""
+
+
+class TurnCancelled(_Event):
+    turn: int
+    reason: CancelReason
+
+
+class Compacted(_Event):
+    """Entries before ``first_kept`` left the context; ``summary`` stands for them, if any."""
+
+    first_kept: int
+    summary: str = ""
+
+
+Event = (
+    SessionOpened
+    | SessionClosed
+    | SessionSuspended
+    | SessionReopened
+    | MessageReceived
+    | StrangerRefused
+    | CommandAnswered
+    | AccessChanged
+    | ReminderSet
+    | ReminderDue
+    | TurnStarted
+    | TurnSteered
+    | TurnAttempted
+    | TurnInterrupted
+    | TurnWaiting
+    | TurnWoken
+    | ModelReplied
+    | ToolStarted
+    | ToolFinished
+    | TurnFinished
+    | TurnFailed
+    | TurnCancelled
+    | Compacted
+)
+
+
+class Recorded(msgspec.Struct, frozen=True):
+    """An event in its place: ``seq`` from 1 within the key's log, ``at`` in UTC."""
+
+    seq: int
+    at: datetime
+    event: Event

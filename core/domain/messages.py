@@ -1,0 +1,149 @@
+"""What is said, by people, models and tools; plain values that the log can hold."""
+
+from datetime import datetime
+from typing import Any, Literal
+
+import msgspec
+
+from core.domain.keys import Address
+
+EffectClass = Literal["read_only", "idempotent", "unsafe"]
+ToolOutcome = Literal["ok", "error", "timeout", "unknown", "cancelled"]
+OutboxKind = Literal["answer", "notice", "preview"]
+
+
+class Attachment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A file that came with a message, by reference. ``size`` is in bytes, -1 when not told."""
+
+    kind: str
+    ref: str
+    name: str = ""
+    mime: str = ""
+    size: int = -1
+
+
+class Inbound(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One message of a person, as a platform adapter took it.
+
+    ``update_id`` is unique within platform and account for as long as the platform may repeat it;
+    ``trusted`` says that the platform itself proves this to be the operator (the terminal).
+    """
+
+    address: Address
+    update_id: str
+    user: str
+    text: str
+    sent_at: datetime
+    user_name: str = ""
+    message_id: str = ""
+    attachments: tuple[Attachment, ...] = ()
+    trusted: bool = False
+
+
+class ToolCall(msgspec.Struct, frozen=True):
+    """``arguments`` is the JSON object's text just as the model wrote it, valid or not."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Tokens as the provider counts them; ``cost`` in US dollars."""
+
+    prompt: int = 0
+    completion: int = 0
+    cost: float = 0.0
+
+    @property
+    def total(self) -> int:
+        return self.prompt + self.completion
+
+    def __add__(self, other: "Usage") -> "Usage":
+        return Usage(
+            self.prompt + other.prompt, self.completion + other.completion, self.cost + other.cost
+        )
+
+
+class SystemMessage(msgspec.Struct, frozen=True, tag="system"):
+    text: str
+
+
+class UserMessage(msgspec.Struct, frozen=True, tag="user"):
+    text: str
+
+
+class AssistantMessage(msgspec.Struct, frozen=True, tag="assistant"):
+    text: str
+    calls: tuple[ToolCall, ...] = ()
+
+
+class ToolMessage(msgspec.Struct, frozen=True, tag="tool"):
+    call_id: str
+    name: str
+    text: str
+
+
+ChatMessage = SystemMessage | UserMessage | AssistantMessage | ToolMessage
+
+
+class ToolSpec(msgspec.Struct, frozen=True):
+    """What the model is told of a tool; ``parameters`` is a JSON schema of an object."""
+
+    name: str
+    description: str
+    parameters: dict[str, Any]
+
+
+class ModelRequest(msgspec.Struct, frozen=True):
+    """All that one model call needs; a legal conversation whatever the log holds."""
+
+    messages: tuple[ChatMessage, ...]
+    tools: tuple[ToolSpec, ...] = ()
+
+
+class ModelReply(msgspec.Struct, frozen=True, kw_only=True):
+    """A reply that arrived whole. ``cut`` says that the output limit ended it."""
+
+    text: str
+    calls: tuple[ToolCall, ...] = ()
+    usage: Usage = Usage()
+    model: str = ""
+    cut: bool = False
+
+
+FailureKind = Literal["try_again", "never", "too_long", "refused"]
+
+
+class ModelFailure(msgspec.Struct, frozen=True, kw_only=True):
+    """A call that gave no reply. ``detail`` is for the log only; ``retry_after`` in seconds."""
+
+    kind: FailureKind
+    detail: str
+    retry_after: float | None = None
+
+
+class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One message as a platform accepts it.
+
+    ``plain`` says the same without markup, for a refused parse; ``markup`` is JSON that only the
+    platform's own renderer and sender understand.
+    """
+
+    text: str
+    plain: str
+    markup: Any = None
+
+
+class OutboxMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One promised message. ``id`` comes from the event that made it, so it cannot double.
+
+    ``edits`` is the id of the preview row whose message this one replaces, where it was sent.
+    """
+
+    id: str
+    key: str
+    address: Address
+    kind: OutboxKind
+    part: Part
+    edits: str = ""

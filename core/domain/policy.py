@@ -1,0 +1,31 @@
+"""The operator's numbers as one frozen value; holds no secret and reads no environment."""
+
+from datetime import time
+from typing import Literal
+
+import msgspec
+
+BusyMode = Literal["queue", "steer", "interrupt"]
+
+
+class Policy(msgspec.Struct, frozen=True, kw_only=True):
+    """Times are in seconds, ``daily_reset_at`` is a UTC time of day, None switches a reset off."""
+
+    model: str = "demo"
+    system_prompt: str = "You are a helpful assistant in a chat. Answer in Markdown."
+    busy_mode: BusyMode = "queue"
+    idle_reset: float | None = 24 * 3600.0
+    daily_reset_at: time | None = None
+    turn_max_steps: int = 50
+    turn_max_attempts: int = 5
+    turn_max_resumes: int = 20
+    attempt_delays: tuple[float, ...] = (0.0, 0.0, 5.0, 30.0, 60.0)
+    """Waiting time before each attempt; from the third on a turn also runs alone."""
+    told_after: float = 30.0
+    """An interruption longer than this is said to the user."""
+    refusal_pause: float = 24 * 3600.0
+    """A stranger is told again only after this time."""
+    context_tokens: int = 24_000
+    """Estimated tokens above which the oldest turns leave the context."""
+    context_entries: int = 200
+    snapshot_every: int = 50

@@ -1,0 +1,185 @@
+"""What a session is at one point of its log; holds no behaviour but what it can say of itself."""
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Literal
+
+import msgspec
+
+from core.domain import events as ev
+from core.domain.keys import Address
+from core.domain.messages import EffectClass, ToolCall, Usage
+
+SCHEMA_VERSION = 1
+
+SourceKind = Literal["user", "reminder"]
+EntryKind = SourceKind | Literal["assistant", "tool", "interrupted", "summary"]
+CallStatus = Literal["pending", "running", "completed", "failed"]
+TurnStatus = Literal["queued", "running", "waiting", "interrupted"]
+
+
+class Phase(StrEnum):
+    """Where the machine stands; the legal events of each are in ``LEGAL``."""
+
+    CLOSED = "closed"
+    IDLE = "idle"
+    SUSPENDED = "suspended"
+    QUEUED = "queued"
+    THINKING = "thinking"
+    ACTING = "acting"
+    WAITING = "waiting"
+    INTERRUPTED = "interrupted"
+
+
+class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An item of the transcript that the model sees; its body is the event at ``seq``."""
+
+    seq: int
+    kind: EntryKind
+    turn: int
+    tokens: int
+    """Estimated."""
+
+
+class Source(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a turn answers: a message or a reminder that waits, or waited, in the queue."""
+
+    seq: int
+    kind: SourceKind
+    address: Address
+    tokens: int
+    update_id: str = ""
+
+
+class Call(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One tool call of the current step. Times are UTC."""
+
+    call: ToolCall
+    effect: EffectClass
+    status: CallStatus = "pending"
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+    result_seq: int = 0
+
+
+class Turn(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One answer in the making. ``step`` counts model calls from 1."""
+
+    number: int
+    sources: tuple[Source, ...]
+    started_at: datetime
+    status: TurnStatus = "queued"
+    step: int = 1
+    attempt: int = 0
+    """Since the last progress."""
+    resumes: int = 0
+    calls: tuple[Call, ...] = ()
+    """Of the newest reply; they stay until the next one."""
+    done: tuple[str, ...] = ()
+    """Names of the tools that finished, newest last."""
+    interrupted_since: datetime | None = None
+    paused_at: datetime | None = None
+    """When the interruption was recorded; waits before an attempt count from here."""
+    wait_until: datetime | None = None
+
+    @property
+    def address(self) -> Address:
+        return self.sources[-1].address
+
+    @property
+    def open_calls(self) -> tuple[Call, ...]:
+        return tuple(call for call in self.calls if call.status in ("pending", "running"))
+
+
+class Session(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One run under the key: metadata, context, usage and configuration."""
+
+    session_id: str
+    parent: str = ""
+    opened_at: datetime
+    updated_at: datetime
+    last_user_at: datetime | None = None
+    model: str = ""
+    parameters: dict[str, Any] = {}
+    suspended: bool = False
+    entries: tuple[Entry, ...] = ()
+    last_sources: tuple[Source, ...] = ()
+    """What the last turn answered, for ``/retry``."""
+    last_turn: int = 0
+    usage: Usage = Usage()
+    custom: dict[str, Any] = {}
+
+
+class SessionState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """All that decisions need; its size follows the open work and the context, not the age."""
+
+    key: str
+    seq: int = 0
+    schema_version: int = SCHEMA_VERSION
+    session: Session | None = None
+    previous: Session | None = None
+    """The last closed session, which ``/resume`` reopens."""
+    closed_reason: ev.CloseReason | None = None
+    turn: Turn | None = None
+    turns: int = 0
+    queue: tuple[Source, ...] = ()
+    reminders: tuple[ev.ReminderSet, ...] = ()
+    refused_at: datetime | None = None
+
+    @property
+    def phase(self) -> Phase:
+        if self.turn is not None:
+            return _turn_phase(self.turn)
+        if self.session is None:
+            return Phase.CLOSED
+        return Phase.SUSPENDED if self.session.suspended else Phase.IDLE
+
+
+def _turn_phase(turn: Turn) -> Phase:
+    match turn.status:
+        case "running":
+            return Phase.ACTING if turn.open_calls else Phase.THINKING
+        case "queued":
+            return Phase.QUEUED
+        case "waiting":
+            return Phase.WAITING
+        case "interrupted":
+            return Phase.INTERRUPTED
+
+
+_ALWAYS = (
+    ev.MessageReceived,
+    ev.StrangerRefused,
+    ev.CommandAnswered,
+    ev.AccessChanged,
+    ev.ReminderSet,
+    ev.ReminderDue,
+)
+_ENDS = (ev.TurnFailed, ev.TurnCancelled)
+
+LEGAL: dict[Phase, tuple[type[ev.Event], ...]] = {
+    Phase.CLOSED: (*_ALWAYS, ev.SessionOpened, ev.SessionReopened),
+    Phase.IDLE: (
+        *_ALWAYS,
+        ev.SessionClosed,
+        ev.SessionSuspended,
+        ev.SessionReopened,
+        ev.Compacted,
+        ev.TurnStarted,
+    ),
+    Phase.SUSPENDED: (*_ALWAYS, ev.SessionClosed, ev.SessionReopened),
+    Phase.QUEUED: (*_ALWAYS, *_ENDS, ev.TurnAttempted),
+    Phase.THINKING: (
+        *_ALWAYS,
+        *_ENDS,
+        ev.ModelReplied,
+        ev.TurnSteered,
+        ev.TurnInterrupted,
+        ev.TurnWaiting,
+        ev.TurnFinished,
+    ),
+    Phase.ACTING: (*_ALWAYS, *_ENDS, ev.ToolStarted, ev.ToolFinished, ev.TurnInterrupted),
+    Phase.WAITING: (*_ALWAYS, *_ENDS, ev.TurnWoken),
+    Phase.INTERRUPTED: (*_ALWAYS, *_ENDS, ev.ToolFinished, ev.TurnAttempted),
+}
+"""Which events a state allows; all others are a bug or a broken log."""

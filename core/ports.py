@@ -1,0 +1,328 @@
+"""What the core asks of the outside world; promises only, no behaviour.
+
+All times are UTC. Every method raises what it names and nothing else.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime
+from typing import Any, Literal, Protocol
+
+import msgspec
+
+from core.domain.events import Event, Recorded, Role
+from core.domain.keys import Address
+from core.domain.messages import (
+    EffectClass,
+    ModelFailure,
+    ModelReply,
+    ModelRequest,
+    OutboxMessage,
+    Part,
+    ToolSpec,
+)
+from core.domain.state import SessionState
+
+Outcome = Literal["pending", "answered", "failed", "discarded"]
+TimerKind = Literal["idle", "daily", "reminder", "wake"]
+PreviewState = Literal["opened", "sent", "lost"]
+
+
+class InboxId(msgspec.Struct, frozen=True):
+    """One platform update; unique for as long as the platform may repeat it."""
+
+    platform: str
+    account: str
+    update_id: str
+
+
+class Timer(msgspec.Struct, frozen=True, kw_only=True):
+    """A due time in our own table. Setting one with a known id moves it."""
+
+    id: str
+    key: str
+    kind: TimerKind
+    due: datetime
+    data: str = ""
+
+
+class Lease(msgspec.Struct, frozen=True):
+    """The right of ``owner`` (one process) to run a session until a point in time."""
+
+    owner: str
+    until: datetime
+
+
+class AccessGrant(msgspec.Struct, frozen=True):
+    platform: str
+    user: str
+    role: Role
+
+
+class Artifact(msgspec.Struct, frozen=True):
+    """The whole of a result whose log entry was cut."""
+
+    id: str
+    text: str
+
+
+class Commit(msgspec.Struct, frozen=True, kw_only=True):
+    """The unit of work, as a value: all of it is stored, or nothing.
+
+    ``log`` starts at ``expected_seq + 1`` without gaps. ``settled`` gives inbox rows their outcome,
+    the row of ``inbox`` included; a row is pending until then. With a ``lease`` the session is
+    taken, or kept, for its owner; with None the lease stays as it is, and it is let go when
+    ``open_turn`` is False. ``snapshot`` is the state after ``log``, to be cached.
+    """
+
+    key: str
+    expected_seq: int
+    at: datetime
+    log: tuple[Recorded, ...]
+    session_id: str = ""
+    open_turn: bool = False
+    inbox: InboxId | None = None
+    settled: tuple[tuple[InboxId, Outcome], ...] = ()
+    outbox: tuple[OutboxMessage, ...] = ()
+    timers: tuple[Timer, ...] = ()
+    cleared: tuple[str, ...] = ()
+    access: tuple[AccessGrant, ...] = ()
+    artifacts: tuple[Artifact, ...] = ()
+    lease: Lease | None = None
+    snapshot: SessionState | None = None
+
+
+class Stored(msgspec.Struct, frozen=True):
+    """What is known of a key: the newest readable snapshot, if any, and the log after it."""
+
+    snapshot: SessionState | None
+    log: tuple[Recorded, ...]
+
+
+class StreamInfo(msgspec.Struct, frozen=True, kw_only=True):
+    key: str
+    seq: int
+    session_id: str
+    open_turn: bool
+    updated_at: datetime
+
+
+class SessionStore(Protocol):
+    """The logs of all keys, with all that is stored in the same transaction."""
+
+    async def load(self, key: str) -> Stored:
+        """An unknown key has no snapshot and an empty log. A snapshot that cannot be read, or that
+        a newer version wrote, is passed over: the log is then whole, from 1.
+
+        Raises BrokenDataError when the log cannot be read or has a gap, StorageError.
+        """
+        ...
+
+    async def events(
+        self, key: str, first: int = 1, last: int | None = None
+    ) -> tuple[Recorded, ...]:
+        """The log from ``first`` to ``last``, both included, in order. Raises as ``load``."""
+        ...
+
+    async def commit(self, commit: Commit) -> None:
+        """Returns when everything is on disk. Nothing is stored when it raises:
+
+        DuplicateError if the inbox row is there already; ConflictError if the log is not at
+        ``expected_seq``, or an owner is granted while another one exists; LeaseLostError if a
+        ``lease`` is asked for while another owner's is not over at ``commit.at``. StorageError when
+        the database failed: then it is not known whether the commit is there; load and look.
+        """
+        ...
+
+    async def renew(self, keys: tuple[str, ...], lease: Lease) -> tuple[str, ...]:
+        """Moves the end of the leases that ``lease.owner`` still holds; returns their keys."""
+        ...
+
+    async def abandoned(self, now: datetime, limit: int = 100) -> tuple[str, ...]:
+        """Keys with an open turn whose lease is over, or that never had one; longest over first."""
+        ...
+
+    async def streams(self, prefix: str = "", limit: int = 1000) -> tuple[StreamInfo, ...]:
+        """Newest first."""
+        ...
+
+    async def artifact(self, artifact_id: str) -> str | None: ...
+
+
+class Claimed(msgspec.Struct, frozen=True, kw_only=True):
+    """A row to be sent now. ``attempts`` counts this one, from 1.
+
+    ``preview_id`` is the platform's id of the preview message that the row ``edits``, or empty.
+    """
+
+    message: OutboxMessage
+    attempts: int
+    preview_id: str = ""
+
+
+class Outbox(Protocol):
+    """Messages promised. A row is pending, sending, sent, failed or unknown.
+
+    The rows of one ``address.lane`` are sent in the order of their commits: a row can be claimed
+    when it is pending, its ``not_before`` has passed, and no earlier row of its lane is pending,
+    sending or unknown. Preview rows are never claimed, and hold up their lane only while sending.
+    All methods raise StorageError.
+    """
+
+    async def claim(self, now: datetime, lease: Lease, limit: int = 100) -> tuple[Claimed, ...]:
+        """Marks rows sending under the lease, at most one a lane. No two claims share a row."""
+        ...
+
+    async def sent(self, message_id: str, platform_id: str, at: datetime) -> None: ...
+
+    async def retry(self, message_id: str, not_before: datetime, error: str) -> None:
+        """Back to pending: it is proved that nothing was sent, or a double is accepted."""
+        ...
+
+    async def give_up(self, message_id: str, error: str, at: datetime) -> None:
+        """Failed for good."""
+        ...
+
+    async def unknown(self, message_id: str, error: str) -> None:
+        """The request may have gone out."""
+        ...
+
+    async def unsettled(self, now: datetime, limit: int = 100) -> tuple[Claimed, ...]:
+        """Rows that are unknown, after first making unknown those whose claim's lease is over;
+        previews excepted. Oldest first."""
+        ...
+
+    async def open_preview(self, message: OutboxMessage, lease: Lease) -> tuple[PreviewState, str]:
+        """Makes the preview's row, sending, where there is none: («opened», ""). Otherwise
+        («sent», the platform's id), or («lost», "") when it failed or its outcome is unknown."""
+        ...
+
+    async def backlog(self) -> dict[str, int]:
+        """How many rows are in each state but «sent», previews excepted."""
+        ...
+
+
+class Timers(Protocol):
+    async def due(self, now: datetime, limit: int = 100) -> tuple[Timer, ...]:
+        """Earliest first. They stay until a commit moves or clears them. Raises StorageError."""
+        ...
+
+    async def clear(self, timer_id: str) -> None:
+        """For a timer that no commit answers. Raises StorageError."""
+        ...
+
+
+class Directory(Protocol):
+    """Who may talk to the agent, and small facts of the whole service. Raises StorageError."""
+
+    async def role(self, platform: str, user: str) -> Role | None: ...
+
+    async def grants(self) -> tuple[AccessGrant, ...]: ...
+
+    async def fact(self, name: str) -> str | None: ...
+
+    async def set_fact(self, name: str, value: str) -> None:
+        """Returns when it is on disk; so it also proves that the database can be written."""
+        ...
+
+    async def ledger(self) -> dict[str, dict[Outcome, int]]:
+        """Messages taken, by platform and outcome."""
+        ...
+
+
+class Store(SessionStore, Outbox, Timers, Directory, Protocol):
+    """One database behind all of them, so that a commit can span them."""
+
+    async def close(self) -> None: ...
+
+
+OnText = Callable[[str], None]
+"""Is given the whole text so far, again from the start when a call had to be repeated."""
+
+
+class Model(Protocol):
+    @property
+    def name(self) -> str: ...
+
+    async def complete(self, request: ModelRequest, on_text: OnText) -> ModelReply | ModelFailure:
+        """A failure is a value, never an error. A reply is whole or there is none. Retries of its
+        own included it ends within its time limit; cancelling it closes the connection."""
+        ...
+
+
+class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
+    """``call_key`` names this call for ever; an idempotent tool hands it to its service.
+
+    ``progress`` shows a line to the user while the tool runs, best effort.
+    """
+
+    key: str
+    call_key: str
+    address: Address
+    now: Callable[[], datetime]
+    sleep: Callable[[float], Awaitable[None]]
+    progress: Callable[[str], None]
+    open_reminders: int = 0
+
+
+class ToolOutput(msgspec.Struct, frozen=True, kw_only=True):
+    """``value`` is anything; it is made storable on its way in. ``events`` go into the same commit.
+
+    ``failed`` marks a result that tells the model what was wrong with its call.
+    """
+
+    value: Any
+    events: tuple[Event, ...] = ()
+    failed: bool = False
+
+
+class Tool(Protocol):
+    """Never raises for bad arguments: it answers with ``failed``. ``timeout`` is in seconds."""
+
+    @property
+    def spec(self) -> ToolSpec: ...
+
+    @property
+    def effect(self) -> EffectClass: ...
+
+    @property
+    def timeout(self) -> float: ...
+
+    @property
+    def demo_only(self) -> bool: ...
+
+    async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> ToolOutput: ...
+
+
+class Channel(Protocol):
+    """The sending side of one platform. Raises TransientError when it is proved that nothing was
+    sent, PermanentError when the platform says never, UnknownOutcomeError for all the rest."""
+
+    def render(self, text: str) -> tuple[Part, ...]:
+        """Pure. Markdown to the parts that the platform accepts, in order; () for no visible text.
+        Never raises."""
+        ...
+
+    def preview(self, text: str) -> Part | None:
+        """Pure. A half-arrived answer as one part; None for no visible text. Never raises."""
+        ...
+
+    async def send(self, message: OutboxMessage) -> str:
+        """Returns the platform's id of the new message."""
+        ...
+
+    async def edit(self, address: Address, platform_id: str, part: Part) -> None:
+        """An edit that changes nothing is a success."""
+        ...
+
+    async def typing(self, address: Address) -> None: ...
+
+    async def lookup(self, message: OutboxMessage) -> str | None:
+        """Settles an unknown send: the platform's id where it can be found out that it arrived,
+        None where it must be sent again."""
+        ...
+
+
+class Clock(Protocol):
+    def now(self) -> datetime: ...
+
+    async def sleep(self, seconds: float) -> None: ...
