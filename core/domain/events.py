@@ -33,7 +33,7 @@ class _Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag=
     version: ClassVar[int] = 1
 
 
-class SessionOpened(_Event):
+class SessionOpened(_Event, frozen=True):
     """A new run under the key. ``address`` is where a reset is told, None where nobody is told."""
 
     session_id: str
@@ -44,38 +44,38 @@ class SessionOpened(_Event):
     address: Address | None = None
 
 
-class SessionClosed(_Event):
+class SessionClosed(_Event, frozen=True):
     session_id: str
     reason: CloseReason
 
 
-class SessionSuspended(_Event):
+class SessionSuspended(_Event, frozen=True):
     """The next message opens a new session; this one stays readable and can be reopened."""
 
     session_id: str
     reason: SuspendReason
 
 
-class SessionReopened(_Event):
+class SessionReopened(_Event, frozen=True):
     """The suspended session goes on, or the last closed one changes places with the current one."""
 
     session_id: str
 
 
-class MessageReceived(_Event):
+class MessageReceived(_Event, frozen=True):
     """A person's message is taken; it waits until a turn names it as a source."""
 
     inbound: Inbound
 
 
-class StrangerRefused(_Event):
+class StrangerRefused(_Event, frozen=True):
     """A message of someone who may not talk to the agent. ``told`` once in a while only."""
 
     inbound: Inbound
     told: bool
 
 
-class CommandAnswered(_Event):
+class CommandAnswered(_Event, frozen=True):
     """A slash command and what was said to it."""
 
     inbound: Inbound
@@ -83,7 +83,7 @@ class CommandAnswered(_Event):
     text: str
 
 
-class AccessChanged(_Event):
+class AccessChanged(_Event, frozen=True):
     """The owner (or the claim code) changed who may talk to the agent."""
 
     platform: str
@@ -91,14 +91,14 @@ class AccessChanged(_Event):
     role: Role
 
 
-class ReminderSet(_Event):
+class ReminderSet(_Event, frozen=True):
     reminder_id: str
     due_at: datetime
     text: str
     address: Address
 
 
-class ReminderDue(_Event):
+class ReminderDue(_Event, frozen=True):
     """The clock reached a reminder; it waits like a message. ``late`` in seconds past due."""
 
     reminder_id: str
@@ -108,7 +108,7 @@ class ReminderDue(_Event):
     late: float = 0.0
 
 
-class TurnStarted(_Event):
+class TurnStarted(_Event, frozen=True):
     """``sources`` are the sequence numbers of the messages and reminders that it answers."""
 
     turn: int
@@ -116,21 +116,21 @@ class TurnStarted(_Event):
     retry: bool = False
 
 
-class TurnSteered(_Event):
+class TurnSteered(_Event, frozen=True):
     """Messages that came during the turn go into it before its next model call."""
 
     turn: int
     sources: tuple[int, ...]
 
 
-class TurnAttempted(_Event):
+class TurnAttempted(_Event, frozen=True):
     """Counted before the work starts. ``attempt`` is since the last progress, from 1."""
 
     turn: int
     attempt: int
 
 
-class TurnInterrupted(_Event):
+class TurnInterrupted(_Event, frozen=True):
     """The process went away ``since`` then, or is about to.
 
     Calls that were running and may run again are open again.
@@ -141,7 +141,7 @@ class TurnInterrupted(_Event):
     since: datetime
 
 
-class TurnWaiting(_Event):
+class TurnWaiting(_Event, frozen=True):
     """The turn sleeps until a point in time that is stored, not slept for."""
 
     turn: int
@@ -150,11 +150,11 @@ class TurnWaiting(_Event):
     until: datetime
 
 
-class TurnWoken(_Event):
+class TurnWoken(_Event, frozen=True):
     turn: int
 
 
-class ModelReplied(_Event):
+class ModelReplied(_Event, frozen=True):
     """A reply that arrived whole. ``effects`` has one class a call, in the order of the calls."""
 
     turn: int
@@ -167,7 +167,7 @@ class ModelReplied(_Event):
     cut: bool = False
 
 
-class ToolStarted(_Event):
+class ToolStarted(_Event, frozen=True):
     """Stored before the tool runs; only who stored it may run it."""
 
     turn: int
@@ -175,7 +175,7 @@ class ToolStarted(_Event):
     call_id: str
 
 
-class ToolFinished(_Event):
+class ToolFinished(_Event, frozen=True):
     """``text`` is what the model sees; ``artifact`` names the whole result where it was cut."""
 
     turn: int
@@ -186,13 +186,13 @@ class ToolFinished(_Event):
     artifact: str = ""
 
 
-class TurnFinished(_Event):
+class TurnFinished(_Event, frozen=True):
     """The reply stored just before is the answer."""
 
     turn: int
 
 
-class TurnFailed(_Event):
+class TurnFailed(_Event, frozen=True):
     """``sentence`` is for the user, ``error_id`` finds the detail in the log.
 
     What the provider refused does not become history: a turn that failed leaves the context.
@@ -204,12 +204,12 @@ class TurnFailed(_Event):
     error_id: str = ""
 
 
-class TurnCancelled(_Event):
+class TurnCancelled(_Event, frozen=True):
     turn: int
     reason: CancelReason
 
 
-class Compacted(_Event):
+class Compacted(_Event, frozen=True):
     """Entries before ``first_kept`` left the context; ``summary`` stands for them, if any."""
 
     first_kept: int
