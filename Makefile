@@ -37,10 +37,10 @@ test: .venv/.dev-stamp
 	@$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not matrix and not live" $(PYTEST_FLAGS)
 
 check: .venv/.dev-stamp
-	@$(BIN)/ruff format --check --quiet .
-	@$(BIN)/ruff check --quiet .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check --output-format concise .
 	@$(BIN)/basedpyright --level error --pythonpath $(BIN)/python
-	@$(BIN)/lint-imports --no-cache --no-timing
+	@$(BIN)/lint-imports --no-logo
 
 bench: .venv/.dev-stamp
 	@$(BIN)/python -m benchmarks
