@@ -1,0 +1,97 @@
+"""What OpenAI refuses in a chat request, as texts; it never changes the request.
+
+Two rules are other vendors', kept here since a log must be legal for every one of them: no empty
+message, and tool arguments that are JSON.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+Json = dict[str, Any]
+ROLES = frozenset({"system", "developer", "user", "assistant", "tool"})
+TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+
+
+def violations(request: Json) -> list[str]:
+    messages: list[Json] = request.get("messages") or []
+    return [
+        *_about_request(request, messages),
+        *(text for index, message in enumerate(messages) for text in _about(index, message)),
+        *_about_pairs(messages),
+    ]
+
+
+def _about_request(request: Json, messages: list[Json]) -> Iterator[str]:
+    if not request.get("model"):
+        yield "you must provide a model parameter"
+    if not messages:
+        yield "'messages' is too short - minimum length 1"
+    if not any(message.get("role") == "user" for message in messages):
+        yield "there is no user message"
+    if "tools" in request and not request["tools"]:
+        yield "'tools' is too short - minimum length 1"
+    tools: list[Json] = request.get("tools") or []
+    for tool in tools:
+        if not TOOL_NAME.fullmatch(tool["function"]["name"]):
+            yield f"tool name {tool['function']['name']!r} is not allowed"
+
+
+def _about(index: int, message: Json) -> Iterator[str]:
+    where = f"messages[{index}]"
+    role = message.get("role")
+    if role not in ROLES:
+        yield f"{where}: invalid role {role!r}"
+    if role == "assistant" and "tool_calls" in message:
+        yield from _about_calls(where, message["tool_calls"])
+    elif role == "tool" and not isinstance(message.get("content"), str | list):
+        yield f"{where}: a tool message needs content"
+    elif role != "tool" and not message.get("content"):
+        yield f"{where}: empty {role} message"
+
+
+def _about_calls(where: str, calls: list[Json] | None) -> Iterator[str]:
+    if not calls:
+        yield f"{where}.tool_calls: empty array, expected minimum length 1"
+    ids = [call.get("id") for call in calls or []]
+    if len(set(ids)) < len(ids) or not all(ids):
+        yield f"{where}.tool_calls: ids are missing or doubled: {ids}"
+    for call in calls or []:
+        if not TOOL_NAME.fullmatch(call["function"]["name"]):
+            yield f"{where}.tool_calls: bad name {call['function']['name']!r}"
+        if not is_json_object(call["function"].get("arguments")):
+            yield f"{where}.tool_calls: arguments are not a JSON object"
+
+
+def _about_pairs(messages: list[Json]) -> Iterator[str]:
+    owed: set[Any] = set()
+    for index, message in enumerate(messages):
+        if message.get("role") == "tool":
+            if message.get("tool_call_id") not in owed:
+                yield (
+                    f"messages[{index}]: messages with role 'tool' must be a response to a "
+                    "preceeding message with 'tool_calls'"
+                )
+            owed.discard(message.get("tool_call_id"))
+            continue
+        if owed:
+            yield _unanswered(owed)
+        calls: list[Json] = message.get("tool_calls") or []
+        owed = {call.get("id") for call in calls}
+    if owed:
+        yield _unanswered(owed)
+
+
+def _unanswered(ids: set[Any]) -> str:
+    return (
+        "an assistant message with 'tool_calls' must be followed by tool messages responding to "
+        f"each 'tool_call_id'; no response for: {', '.join(sorted(map(str, ids)))}"
+    )
+
+
+def is_json_object(text: Any) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except (TypeError, ValueError):
+        return False
