@@ -110,6 +110,7 @@ def test_make_knows_the_target(target: str) -> None:
     )
     assert (plan.returncode, plan.stderr) == (0, "")
     assert plan.stdout
+    assert "Nothing to be done" not in plan.stdout
 
 
 def test_every_make_call_in_the_documents_exists() -> None:
