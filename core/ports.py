@@ -20,29 +20,10 @@ from core.domain.messages import (
     Part,
     ToolSpec,
 )
+from core.domain.outputs import AccessGrant, InboxId, Outcome, Timer
 from core.domain.state import SessionState
 
-Outcome = Literal["pending", "answered", "failed", "discarded"]
-TimerKind = Literal["idle", "daily", "reminder", "wake"]
 PreviewState = Literal["opened", "sent", "lost"]
-
-
-class InboxId(msgspec.Struct, frozen=True):
-    """One platform update; unique for as long as the platform may repeat it."""
-
-    platform: str
-    account: str
-    update_id: str
-
-
-class Timer(msgspec.Struct, frozen=True, kw_only=True):
-    """A due time in our own table. Setting one with a known id moves it."""
-
-    id: str
-    key: str
-    kind: TimerKind
-    due: datetime
-    data: str = ""
 
 
 class Lease(msgspec.Struct, frozen=True):
@@ -50,12 +31,6 @@ class Lease(msgspec.Struct, frozen=True):
 
     owner: str
     until: datetime
-
-
-class AccessGrant(msgspec.Struct, frozen=True):
-    platform: str
-    user: str
-    role: Role
 
 
 class Artifact(msgspec.Struct, frozen=True):
@@ -121,6 +96,10 @@ class SessionStore(Protocol):
         self, key: str, first: int = 1, last: int | None = None
     ) -> tuple[Recorded, ...]:
         """The log from ``first`` to ``last``, both included, in order. Raises as ``load``."""
+        ...
+
+    async def bodies(self, key: str, seqs: tuple[int, ...]) -> tuple[Recorded, ...]:
+        """Just these events (up to a few hundred), in the order of ``seq``. Raises as ``load``."""
         ...
 
     async def commit(self, commit: Commit) -> None:

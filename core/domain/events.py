@@ -210,9 +210,9 @@ class TurnCancelled(_Event, frozen=True):
 
 
 class Compacted(_Event, frozen=True):
-    """Entries before ``first_kept`` left the context; ``summary`` stands for them, if any."""
+    """Entries of turns before ``first_turn`` left the context; ``summary`` stands for them."""
 
-    first_kept: int
+    first_turn: int
     summary: str = ""
 
 

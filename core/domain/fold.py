@@ -121,7 +121,7 @@ def _reopened(state: SessionState, event: ev.SessionReopened, at: datetime) -> S
 
 
 def _compacted(state: SessionState, event: ev.Compacted, at: datetime) -> SessionState:
-    kept = tuple(entry for entry in _session(state).entries if entry.seq >= event.first_kept)
+    kept = tuple(entry for entry in _session(state).entries if entry.turn >= event.first_turn)
     if event.summary:
         kept = (Entry(state.seq, "summary", 0, estimate_tokens(event.summary)), *kept)
     return _touch(state, at, entries=kept)
@@ -205,7 +205,9 @@ _TurnEvent = (
 )
 
 
-def _apply_turn(state: SessionState, event: _TurnEvent, at: datetime) -> SessionState:
+def _apply_turn(  # noqa: C901 (exhaustive match)
+    state: SessionState, event: _TurnEvent, at: datetime
+) -> SessionState:
     turn = state.turn
     if turn is None or event.turn != turn.number:
         raise IllegalEventError(f"{state.key}@{state.seq}: turn {event.turn} is not the open one")
@@ -233,7 +235,11 @@ def _apply_turn(state: SessionState, event: _TurnEvent, at: datetime) -> Session
         case ev.TurnInterrupted():
             return _interrupted(state, turn, event, at)
         case ev.TurnWaiting():
-            return _with_turn(state, at, replace(turn, status="waiting", wait_until=event.until))
+            return _with_turn(
+                state,
+                at,
+                replace(turn, status="waiting", wait_until=event.until, waits=turn.waits + 1),
+            )
         case ev.TurnWoken():
             return _with_turn(state, at, replace(turn, status="running", wait_until=None))
         case ev.TurnFinished():

@@ -81,6 +81,7 @@ class Turn(msgspec.Struct, frozen=True, omit_defaults=True):
     paused_at: datetime | None = None
     """When the interruption was recorded; waits before an attempt count from here."""
     wait_until: datetime | None = None
+    waits: int = 0
 
     @property
     def address(self) -> Address:
@@ -172,6 +173,7 @@ LEGAL: dict[Phase, tuple[type[ev.Event], ...]] = {
     Phase.THINKING: (
         *_ALWAYS,
         *_ENDS,
+        ev.Compacted,
         ev.ModelReplied,
         ev.TurnSteered,
         ev.TurnInterrupted,

@@ -1,0 +1,216 @@
+"""What follows from an input; pure, and nothing follows from one that is stale."""
+
+from datetime import timedelta
+from typing import assert_never
+
+from msgspec.structs import replace
+
+from core.domain import events as ev
+from core.domain import inputs as ask
+from core.domain import notices
+from core.domain.lifecycle import (
+    Draft,
+    cancel_turn,
+    close_if_over,
+    ensure_session,
+    expiry,
+    fail_turn,
+    halve_context,
+    start_next,
+    suspend,
+)
+from core.domain.messages import ToolCall
+from core.domain.policy import Policy
+from core.domain.state import Phase, SessionState, Turn
+
+MAX_WAITS = 5
+MAX_WAIT = timedelta(hours=1)
+
+
+def decide(state: SessionState, wish: ask.Input, policy: Policy) -> tuple[ev.Event, ...]:  # noqa: C901 (exhaustive match)
+    """The events that answer the input; () when the state has moved on since it was meant."""
+    draft = Draft(state, wish.at, policy)
+    match wish:
+        case ask.Receive():
+            _receive(draft, wish)
+        case ask.Refuse():
+            _refuse(draft, wish)
+        case ask.Attempt():
+            _attempt(draft, wish)
+        case ask.Reply():
+            _reply(draft, wish)
+        case ask.Fail():
+            _fail(draft, wish)
+        case ask.StartTool():
+            _start_tool(draft, wish)
+        case ask.FinishTool():
+            _finish_tool(draft, wish)
+        case ask.Wake():
+            _wake(draft, wish)
+        case ask.Expire():
+            if expiry(state, wish.at, policy) in ("idle", "daily"):
+                close_if_over(draft)
+        case ask.Remind():
+            _remind(draft, wish)
+        case _:
+            assert_never(wish)
+    return draft.events
+
+
+def _receive(draft: Draft, wish: ask.Receive) -> None:
+    ensure_session(draft, wish.inbound.address)
+    draft.add(ev.MessageReceived(inbound=wish.inbound))
+    if draft.state.turn is not None and draft.policy.busy_mode == "interrupt":
+        cancel_turn(draft, "interrupt")
+    start_next(draft)
+
+
+def _refuse(draft: Draft, wish: ask.Refuse) -> None:
+    last = draft.state.refused_at
+    pause = timedelta(seconds=draft.policy.refusal_pause)
+    told = last is None or wish.at - last >= pause
+    draft.add(ev.StrangerRefused(inbound=wish.inbound, told=told))
+
+
+def _attempt(draft: Draft, wish: ask.Attempt) -> None:
+    turn = _turn(draft, wish.turn, Phase.QUEUED, Phase.INTERRUPTED)
+    if turn is None:
+        return
+    policy = draft.policy
+    if turn.attempt >= policy.turn_max_attempts or turn.resumes >= policy.turn_max_resumes:
+        attempts = max(turn.attempt, turn.resumes)
+        fail_turn(draft, "no_progress", notices.NO_PROGRESS.format(attempts=attempts))
+        suspend(draft, "no_progress")
+        start_next(draft)
+        return
+    draft.add(ev.TurnAttempted(turn=turn.number, attempt=turn.attempt + 1))
+    _steer(draft)
+
+
+def _reply(draft: Draft, wish: ask.Reply) -> None:
+    turn = _step(draft, wish.turn, wish.step, Phase.THINKING)
+    if turn is None:
+        return
+    reply = wish.reply
+    draft.add(
+        ev.ModelReplied(
+            turn=turn.number,
+            step=turn.step,
+            text=reply.text,
+            calls=_with_own_ids(reply.calls, turn),
+            effects=wish.effects,
+            usage=reply.usage,
+            model=reply.model,
+            cut=reply.cut,
+        )
+    )
+    if not reply.calls:
+        draft.add(ev.TurnFinished(turn=turn.number))
+        start_next(draft)
+    elif turn.step >= draft.policy.turn_max_steps:
+        cancel_turn(draft, "steps")
+        start_next(draft)
+
+
+def _with_own_ids(calls: tuple[ToolCall, ...], turn: Turn) -> tuple[ToolCall, ...]:
+    """Providers repeat ids, or leave them out; ours are unique within the step."""
+    seen: set[str] = set()
+    result: list[ToolCall] = []
+    for number, call in enumerate(calls, 1):
+        own = (
+            call.id
+            if call.id and call.id not in seen
+            else f"call_{turn.number}_{turn.step}_{number}"
+        )
+        seen.add(own)
+        result.append(replace(call, id=own))
+    return tuple(result)
+
+
+def _fail(draft: Draft, wish: ask.Fail) -> None:
+    turn = _step(draft, wish.turn, wish.step, Phase.THINKING)
+    if turn is None:
+        return
+    failure = wish.failure
+    if failure.kind == "too_long" and halve_context(draft):
+        return
+    wait = timedelta(seconds=failure.retry_after or 0)
+    if failure.kind == "try_again" and timedelta(0) < wait <= MAX_WAIT and turn.waits < MAX_WAITS:
+        draft.add(
+            ev.TurnWaiting(
+                turn=turn.number, step=turn.step, reason="rate_limit", until=wish.at + wait
+            )
+        )
+        return
+    sentence = notices.failure(failure.kind, wish.error_id)
+    fail_turn(draft, failure.kind, sentence, wish.error_id)
+    start_next(draft)
+
+
+def _start_tool(draft: Draft, wish: ask.StartTool) -> None:
+    turn = _step(draft, wish.turn, wish.step, Phase.ACTING)
+    calls = turn.open_calls if turn else ()
+    if any(c.call.id == wish.call_id and c.status == "pending" for c in calls):
+        draft.add(ev.ToolStarted(turn=wish.turn, step=wish.step, call_id=wish.call_id))
+
+
+def _finish_tool(draft: Draft, wish: ask.FinishTool) -> None:
+    turn = _step(draft, wish.turn, wish.step, Phase.ACTING)
+    calls = turn.open_calls if turn else ()
+    if not any(c.call.id == wish.call_id and c.status == "running" for c in calls):
+        return
+    draft.add(*wish.events)
+    draft.add(
+        ev.ToolFinished(
+            turn=wish.turn,
+            step=wish.step,
+            call_id=wish.call_id,
+            outcome=wish.outcome,
+            text=wish.text,
+            artifact=wish.artifact,
+        )
+    )
+    _steer(draft)
+
+
+def _steer(draft: Draft) -> None:
+    state = draft.state
+    if draft.policy.busy_mode != "steer" or state.phase is not Phase.THINKING or not state.queue:
+        return
+    sources = tuple(source.seq for source in state.queue)
+    draft.add(ev.TurnSteered(turn=state.turn.number if state.turn else 0, sources=sources))
+
+
+def _wake(draft: Draft, wish: ask.Wake) -> None:
+    turn = _turn(draft, wish.turn, Phase.WAITING)
+    if turn is not None and turn.wait_until is not None and turn.wait_until <= wish.at:
+        draft.add(ev.TurnWoken(turn=turn.number))
+        _steer(draft)
+
+
+def _remind(draft: Draft, wish: ask.Remind) -> None:
+    for reminder in draft.state.reminders:
+        if reminder.reminder_id != wish.reminder_id or reminder.due_at > wish.at:
+            continue
+        ensure_session(draft, reminder.address, None if draft.state.closed_reason else "reminder")
+        draft.add(
+            ev.ReminderDue(
+                reminder_id=reminder.reminder_id,
+                due_at=reminder.due_at,
+                text=reminder.text,
+                address=reminder.address,
+                late=(wish.at - reminder.due_at).total_seconds(),
+            )
+        )
+        start_next(draft)
+
+
+def _turn(draft: Draft, number: int, *phases: Phase) -> Turn | None:
+    turn = draft.state.turn
+    fits = turn is not None and turn.number == number and draft.state.phase in phases
+    return turn if fits else None
+
+
+def _step(draft: Draft, number: int, step: int, phase: Phase) -> Turn | None:
+    turn = _turn(draft, number, phase)
+    return turn if turn is not None and turn.step == step else None

@@ -1,0 +1,81 @@
+"""What can be asked of a session; wishes, not facts, and possibly too late."""
+
+from datetime import datetime
+
+import msgspec
+
+from core.domain.events import Event
+from core.domain.messages import EffectClass, Inbound, ModelFailure, ModelReply, ToolOutcome
+
+
+class _Input(msgspec.Struct, frozen=True, kw_only=True):
+    at: datetime
+
+
+class Receive(_Input, frozen=True):
+    """A person's message that is no command."""
+
+    inbound: Inbound
+
+
+class Refuse(_Input, frozen=True):
+    """A message of a person who may not talk to the agent."""
+
+    inbound: Inbound
+
+
+class Attempt(_Input, frozen=True):
+    """Someone is about to work on the turn."""
+
+    turn: int
+
+
+class Reply(_Input, frozen=True):
+    """``effects`` has one class a call of the reply."""
+
+    turn: int
+    step: int
+    reply: ModelReply
+    effects: tuple[EffectClass, ...] = ()
+
+
+class Fail(_Input, frozen=True):
+    turn: int
+    step: int
+    failure: ModelFailure
+    error_id: str
+
+
+class StartTool(_Input, frozen=True):
+    turn: int
+    step: int
+    call_id: str
+
+
+class FinishTool(_Input, frozen=True):
+    """``events`` are what the tool wants to have happened, in the same commit."""
+
+    turn: int
+    step: int
+    call_id: str
+    outcome: ToolOutcome
+    text: str
+    artifact: str = ""
+    events: tuple[Event, ...] = ()
+
+
+class Wake(_Input, frozen=True):
+    """The time that the turn waited for has come."""
+
+    turn: int
+
+
+class Expire(_Input, frozen=True):
+    """The clock asks whether the session is idle, or its day is over."""
+
+
+class Remind(_Input, frozen=True):
+    reminder_id: str
+
+
+Input = Receive | Refuse | Attempt | Reply | Fail | StartTool | FinishTool | Wake | Expire | Remind

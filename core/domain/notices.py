@@ -1,0 +1,67 @@
+"""The sentences that the service itself says in a chat; each helps, none shows an internal."""
+
+from datetime import datetime
+
+from core.domain.events import CancelReason, OpenReason
+from core.domain.messages import FailureKind
+
+EMPTY_ANSWER = "_(The model gave no text. /retry asks again.)_"
+CUT_ANSWER = "_(Cut at the model's output limit. Say “go on” for the rest.)_"
+STRANGER = (
+    "Sorry, this is a private assistant and I may not talk with you. "
+    "If you run it, send `/start CODE` with the code from its log; "
+    "otherwise ask its owner to let you in."
+)
+NO_PROGRESS = (
+    "I could not finish this: it broke off {attempts} times without getting any further, so I have "
+    "put it aside. Your next message starts a new conversation; /resume brings this one back and "
+    "/retry tries the last message again."
+)
+CONTEXT_MOVED = (
+    "_(This conversation has grown long: its oldest part is out of my view from here on. "
+    "Nothing is deleted; /new starts afresh.)_"
+)
+
+_FAILURES: dict[FailureKind, str] = {
+    "try_again": "I cannot reach the model right now. Your message is kept; /retry tries again.",
+    "never": "The model cannot be used as it is set up; whoever runs me finds the reason in the "
+    "log. When it is mended, /retry answers your message.",
+    "too_long": "This conversation is too long for the model, even without its older part. "
+    "/new starts afresh.",
+    "refused": "The model's provider refused this request. It is left out of the conversation from "
+    "here on; please put it differently, or /retry.",
+}
+
+
+def failure(kind: FailureKind, error_id: str) -> str:
+    return f"{_FAILURES[kind]} (error {error_id})" if error_id else _FAILURES[kind]
+
+
+def new_session(reason: OpenReason) -> str | None:
+    """Said once, with the message that finds its session over."""
+    match reason:
+        case "idle":
+            why = "It was quiet here for a while"
+        case "daily":
+            why = "A new day"
+        case _:
+            return None
+    return f"_({why}, so this is a new conversation. /resume goes back to the one before.)_"
+
+
+def picking_up(step: int) -> str:
+    return f"_(I was interrupted; picking up at step {step}.)_"
+
+
+def waiting(until: datetime) -> str:
+    return f"_(The model's rate limit is reached; I go on by myself at {until:%H:%M:%S} UTC.)_"
+
+
+def cancelled(reason: CancelReason, where: str) -> str | None:
+    match reason:
+        case "steps":
+            return f"{where} I had reached the limit of steps for one answer. Say “go on” if I may."
+        case "interrupt":
+            return f"_({where} I take your new message instead; /retry goes back.)_"
+        case "stop" | "new":
+            return None

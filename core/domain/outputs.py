@@ -1,0 +1,181 @@
+"""What follows from events for the world outside: words, timers, the inbox; it does none of it."""
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Literal
+
+import msgspec
+
+from core.domain import events as ev
+from core.domain import notices
+from core.domain.fold import apply
+from core.domain.keys import Address
+from core.domain.lifecycle import daily_due, describe_turn, idle_due
+from core.domain.messages import Inbound, OutboxKind
+from core.domain.policy import Policy
+from core.domain.state import SessionState, Source, Turn
+
+Outcome = Literal["pending", "answered", "failed", "discarded"]
+TimerKind = Literal["idle", "daily", "reminder", "wake"]
+
+
+class InboxId(msgspec.Struct, frozen=True):
+    """One platform update; unique for as long as the platform may repeat it."""
+
+    platform: str
+    account: str
+    update_id: str
+
+
+class Timer(msgspec.Struct, frozen=True, kw_only=True):
+    """A due time in our own table. Setting one with a known id moves it."""
+
+    id: str
+    key: str
+    kind: TimerKind
+    due: datetime
+    data: str = ""
+
+
+class AccessGrant(msgspec.Struct, frozen=True):
+    platform: str
+    user: str
+    role: ev.Role
+
+
+class Said(msgspec.Struct, frozen=True):
+    """Words promised to a chat by the event at ``seq``; ``edits`` names a preview they replace."""
+
+    seq: int
+    address: Address
+    kind: OutboxKind
+    text: str
+    edits: str = ""
+
+
+class Outputs(msgspec.Struct, frozen=True):
+    said: tuple[Said, ...] = ()
+    settled: tuple[tuple[InboxId, Outcome], ...] = ()
+    access: tuple[AccessGrant, ...] = ()
+
+
+def inbox_id(inbound: Inbound) -> InboxId:
+    return InboxId(inbound.address.platform, inbound.address.account, inbound.update_id)
+
+
+def preview_id(key: str, turn: int) -> str:
+    """The outbox id of a turn's preview: one a turn, whoever works on it."""
+    return f"{key}@turn{turn}"
+
+
+def outputs(before: SessionState, log: Iterable[ev.Recorded], policy: Policy) -> Outputs:
+    """Of these events, in order. A message settled twice counts as settled last."""
+    said: list[Said] = []
+    settled: dict[InboxId, Outcome] = {}
+    access: list[AccessGrant] = []
+    state = before
+    for recorded in log:
+        after = apply(state, recorded)
+        said += _said(state, recorded, policy)
+        settled |= _settled(state, recorded.event)
+        if isinstance(recorded.event, ev.AccessChanged):
+            change = recorded.event
+            access.append(AccessGrant(change.platform, change.user, change.role))
+        state = after
+    return Outputs(tuple(said), tuple(settled.items()), tuple(access))
+
+
+def timers(state: SessionState, policy: Policy) -> dict[str, Timer]:
+    """Every due time that the state asks for, by the timer's id."""
+    wanted = [
+        Timer(
+            id=f"{state.key}#{reminder.reminder_id}",
+            key=state.key,
+            kind="reminder",
+            due=reminder.due_at,
+            data=reminder.reminder_id,
+        )
+        for reminder in state.reminders
+    ]
+    turn, session = state.turn, state.session
+    if turn is not None and turn.wait_until is not None:
+        wanted.append(_timer(state, "wake", turn.wait_until, str(turn.number)))
+    if turn is None and session is not None and not session.suspended:
+        idle, daily = idle_due(session, policy), daily_due(session, policy)
+        wanted += [_timer(state, "idle", idle)] if idle else []
+        wanted += [_timer(state, "daily", daily)] if daily else []
+    return {timer.id: timer for timer in wanted}
+
+
+def _timer(state: SessionState, kind: TimerKind, due: datetime, data: str = "") -> Timer:
+    return Timer(id=f"{state.key}#{kind}", key=state.key, kind=kind, due=due, data=data)
+
+
+def _said(state: SessionState, recorded: ev.Recorded, policy: Policy) -> list[Said]:
+    event, seq = recorded.event, recorded.seq
+    turn = state.turn
+    match event:
+        case ev.CommandAnswered(inbound=inbound, text=text):
+            return [Said(seq, inbound.address, "notice", text)]
+        case ev.StrangerRefused(inbound=inbound, told=True):
+            return [Said(seq, inbound.address, "notice", notices.STRANGER)]
+        case ev.SessionOpened(address=Address() as address, reason=reason):
+            text = notices.new_session(reason)
+            return [Said(seq, address, "notice", text)] if text else []
+        case ev.ModelReplied(calls=()) if turn is not None:
+            return [_answer(state.key, turn, event, seq)]
+        case _ if turn is not None:
+            text = _of_turn(turn, recorded, policy)
+            return [Said(seq, turn.address, "notice", text)] if text else []
+        case _:
+            return []
+
+
+def _answer(key: str, turn: Turn, event: ev.ModelReplied, seq: int) -> Said:
+    text = event.text if event.text.strip() else notices.EMPTY_ANSWER
+    if event.cut:
+        text = f"{text}\n\n{notices.CUT_ANSWER}"
+    return Said(seq, turn.address, "answer", text, edits=preview_id(key, turn.number))
+
+
+def _of_turn(turn: Turn, recorded: ev.Recorded, policy: Policy) -> str | None:
+    match recorded.event:
+        case ev.TurnAttempted() if turn.interrupted_since is not None:
+            away = (recorded.at - turn.interrupted_since).total_seconds()
+            return notices.picking_up(turn.step) if away > policy.told_after else None
+        case ev.TurnWaiting(until=until):
+            return notices.waiting(until)
+        case ev.TurnFailed(sentence=sentence):
+            return sentence
+        case ev.TurnCancelled(reason=reason):
+            return notices.cancelled(reason, describe_turn(turn))
+        case ev.Compacted(summary=""):
+            return notices.CONTEXT_MOVED
+        case _:
+            return None
+
+
+def _settled(state: SessionState, event: ev.Event) -> dict[InboxId, Outcome]:
+    match event:
+        case ev.CommandAnswered(inbound=inbound):
+            return {inbox_id(inbound): "answered"}
+        case ev.StrangerRefused(inbound=inbound):
+            return {inbox_id(inbound): "discarded"}
+        case ev.TurnFinished() if state.turn:
+            return dict.fromkeys(_taken(state.turn.sources), "answered")
+        case ev.TurnFailed() if state.turn:
+            return dict.fromkeys(_taken(state.turn.sources), "failed")
+        case ev.TurnCancelled() if state.turn:
+            return dict.fromkeys(_taken(state.turn.sources), "discarded")
+        case ev.TurnStarted(retry=True) if state.session:
+            return dict.fromkeys(_taken(state.session.last_sources), "pending")
+        case _:
+            return {}
+
+
+def _taken(sources: tuple[Source, ...]) -> list[InboxId]:
+    return [
+        InboxId(source.address.platform, source.address.account, source.update_id)
+        for source in sources
+        if source.kind == "user"
+    ]
