@@ -30,7 +30,8 @@ TOO_LONG = Refuse(
 )
 UNSAFE = Refuse(
     400,
-    "Your request was rejected as a result of our safety system.",
+    "Your request was rejected as a result of our safety system. Your prompt may contain text "
+    "that is not allowed by our safety system.",
     code="content_policy_violation",
 )
 FILTERED = Reply(text="I can", finish_reason="content_filter")
