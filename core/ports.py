@@ -43,10 +43,11 @@ class Artifact(msgspec.Struct, frozen=True):
 class Commit(msgspec.Struct, frozen=True, kw_only=True):
     """The unit of work, as a value: all of it is stored, or nothing.
 
-    ``log`` starts at ``expected_seq + 1`` without gaps. ``settled`` gives inbox rows their outcome,
-    the row of ``inbox`` included; a row is pending until then. With a ``lease`` the session is
-    taken, or kept, for its owner; with None the lease stays as it is, and it is let go when
-    ``open_turn`` is False. ``snapshot`` is the state after ``log``, to be cached.
+    ``log`` starts at ``expected_seq + 1`` without gaps; it may be empty, to take a lease or to
+    store a snapshot. ``settled`` gives inbox rows their outcome, the row of ``inbox`` included; a
+    row is pending until then. With a ``lease`` the session is taken, or kept, for its owner; with
+    None the lease stays as it is, and it is let go when ``open_turn`` is False. ``snapshot`` is the
+    state after ``log``, to be cached.
     """
 
     key: str
@@ -122,6 +123,11 @@ class SessionStore(Protocol):
 
     async def streams(self, prefix: str = "", limit: int = 1000) -> tuple[StreamInfo, ...]:
         """Newest first."""
+        ...
+
+    async def set_aside(self, key: str, at: datetime) -> str:
+        """Moves the whole log of the key, unread, to a new key, which it returns; nothing is
+        deleted, its timers are cleared, and the old key is unknown again. Raises StorageError."""
         ...
 
     async def artifact(self, artifact_id: str) -> str | None: ...

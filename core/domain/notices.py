@@ -7,6 +7,7 @@ from core.domain.messages import FailureKind
 
 EMPTY_ANSWER = "_(The model gave no text. /retry asks again.)_"
 CUT_ANSWER = "_(Cut at the model's output limit. Say “go on” for the rest.)_"
+ANSWER_CAPPED = "_(This answer was far too long; the rest of it is not shown.)_"
 STRANGER = (
     "Sorry, this is a private assistant and I may not talk with you. "
     "If you run it, send `/start CODE` with the code from its log; "
@@ -16,6 +17,10 @@ NO_PROGRESS = (
     "I could not finish this: it broke off {attempts} times without getting any further, so I have "
     "put it aside. Your next message starts a new conversation; /resume brings this one back and "
     "/retry tries the last message again."
+)
+SET_ASIDE = (
+    "_(Our earlier conversation could not be read. It is kept for whoever runs me, and this is a "
+    "new one. Reference: {reference})_"
 )
 CONTEXT_MOVED = (
     "_(This conversation has grown long: its oldest part is out of my view from here on. "

@@ -1,0 +1,28 @@
+"""What a slash command is: a pure function of the state; it stores and sends nothing itself."""
+
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from core.domain.events import Role
+from core.domain.lifecycle import Draft
+from core.domain.messages import Inbound
+
+
+class CommandContext(msgspec.Struct, frozen=True, kw_only=True):
+    """``claims`` says that the message proves its sender to be the owner-to-be."""
+
+    inbound: Inbound
+    argument: str
+    role: Role | None
+    claims: bool
+    commands: Mapping[str, "Command"]
+
+
+class Command(msgspec.Struct, frozen=True, kw_only=True):
+    """``run`` adds its events to the draft and returns the reply, in Markdown."""
+
+    name: str
+    summary: str
+    run: Callable[[Draft, CommandContext], str]
+    owner_only: bool = False

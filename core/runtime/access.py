@@ -1,0 +1,58 @@
+"""Who may talk to the agent: one gate for messages, commands and every other path."""
+
+import hmac
+
+from core.domain.events import Role
+from core.domain.messages import Inbound
+from core.ports import Directory
+
+CLAIM_FACT = "claim code"
+EVERYONE = "*"
+
+
+def user_id(inbound: Inbound) -> str:
+    """A person's id where it is unique: within a workspace it carries that."""
+    workspace = inbound.address.workspace
+    return f"{workspace}.{inbound.user}" if workspace else inbound.user
+
+
+class Access:
+    """``allowed`` are the operator's own entries, «platform:user» each, or «*» for everyone."""
+
+    def __init__(self, directory: Directory, allowed: frozenset[str]) -> None:
+        self._directory = directory
+        self._allowed = allowed
+
+    async def role(self, inbound: Inbound) -> Role | None:
+        """None for a stranger. Raises StorageError."""
+        if inbound.trusted:
+            return "owner"
+        platform, user = inbound.address.platform, user_id(inbound)
+        known = await self._directory.role(platform, user)
+        if known is not None:
+            return known
+        listed = EVERYONE in self._allowed or f"{platform}:{user}" in self._allowed
+        return "allowed" if listed else None
+
+    async def has_owner(self) -> bool:
+        return any(grant.role == "owner" for grant in await self._directory.grants())
+
+    async def claims(self, inbound: Inbound, code: str) -> bool:
+        """Whether this is the first to send the right code, in a DM. Raises StorageError."""
+        if not code or inbound.address.chat_type != "dm" or await self.has_owner():
+            return False
+        wanted = await self._directory.fact(CLAIM_FACT)
+        return bool(wanted) and hmac.compare_digest(code.encode(), (wanted or "").encode())
+
+    async def claim_code(self, fresh: str) -> str | None:
+        """The code that makes the first person the owner; None once there is one.
+
+        ``fresh`` becomes the code where there was none. Raises StorageError.
+        """
+        if await self.has_owner():
+            return None
+        code = await self._directory.fact(CLAIM_FACT)
+        if not code:
+            code = fresh
+            await self._directory.set_fact(CLAIM_FACT, code)
+        return code

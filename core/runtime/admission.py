@@ -1,0 +1,111 @@
+"""Takes a platform's message through the gate, into one commit; it never acts on it."""
+
+import re
+from collections.abc import Mapping
+from datetime import datetime
+
+import structlog
+from msgspec.structs import replace
+
+from core.commands.base import Command, CommandContext
+from core.domain import events as ev
+from core.domain import inputs as ask
+from core.domain import notices
+from core.domain.decide import decide
+from core.domain.events import Event
+from core.domain.keys import session_key
+from core.domain.lifecycle import Draft, start_next
+from core.domain.messages import Inbound
+from core.domain.outputs import inbox_id
+from core.domain.state import SessionState
+from core.domain.values import clean
+from core.errors import BrokenDataError, DuplicateError
+from core.ports import Clock, SessionStore
+from core.runtime.access import Access
+from core.runtime.commits import Extras
+from core.runtime.sessions import Decision, Sessions
+
+_COMMAND = re.compile(r"/([a-z_]+)(?:\s+(.*))?", re.DOTALL | re.IGNORECASE)
+
+log = structlog.get_logger(__name__)
+
+
+class Admission:
+    def __init__(
+        self,
+        sessions: Sessions,
+        access: Access,
+        commands: Mapping[str, Command],
+        store: SessionStore,
+        clock: Clock,
+    ) -> None:
+        self._sessions = sessions
+        self._access = access
+        self._commands = commands
+        self._store = store
+        self._clock = clock
+
+    async def accept(self, inbound: Inbound) -> None:
+        """Returns when the message is on disk, or was there already: only then may the platform be
+        told that we have it. Raises StorageError: then it must not be told."""
+        inbound = replace(inbound, text=clean(inbound.text), user_name=clean(inbound.user_name))
+        key = str(session_key(inbound.address, inbound.user))
+        decision = await self._decision(inbound)
+        try:
+            await self._sessions.change(key, decision, Extras(inbox=inbox_id(inbound)))
+        except DuplicateError:
+            log.info("duplicate update", key=key, update_id=inbound.update_id)
+        except BrokenDataError as error:
+            await self._start_over(key, inbound, decision, error)
+
+    async def _decision(self, inbound: Inbound) -> Decision:
+        role = await self._access.role(inbound)
+        match = _COMMAND.fullmatch(inbound.text.strip())
+        name, argument = (match[1].lower(), (match[2] or "").strip()) if match else ("", "")
+        claims = name == "start" and role is None and await self._access.claims(inbound, argument)
+        if role in (None, "denied") and not claims:
+            return lambda state, at: decide(
+                state, ask.Refuse(at=at, inbound=inbound), self._sessions.policy
+            )
+        if not match:
+            return lambda state, at: decide(
+                state, ask.Receive(at=at, inbound=inbound), self._sessions.policy
+            )
+        context = CommandContext(
+            inbound=inbound, argument=argument, role=role, claims=claims, commands=self._commands
+        )
+        return self._run(name, context)
+
+    def _run(self, name: str, context: CommandContext) -> Decision:
+        def decision(state: SessionState, at: datetime) -> tuple[Event, ...]:
+            draft = Draft(state, at, self._sessions.policy)
+            text = self._reply(name, draft, context)
+            draft.add(ev.CommandAnswered(inbound=context.inbound, command=name, text=text))
+            start_next(draft)
+            return draft.events
+
+        return decision
+
+    def _reply(self, name: str, draft: Draft, context: CommandContext) -> str:
+        command = self._commands.get(name)
+        if command is None:
+            return f"I don't know `/{name}`. /help lists what I understand."
+        if command.owner_only and context.role != "owner":
+            return f"Only the owner may use `/{name}`."
+        return command.run(draft, context)
+
+    async def _start_over(
+        self, key: str, inbound: Inbound, decision: Decision, error: BrokenDataError
+    ) -> None:
+        """Bad data enters no turn and is never deleted; the person is told, and answered."""
+        reference = await self._store.set_aside(key, self._clock.now())
+        log.error("session set aside", key=key, kept_as=reference, error=str(error))
+
+        def told(state: SessionState, at: datetime) -> tuple[Event, ...]:
+            notice = notices.SET_ASIDE.format(reference=reference.rpartition(":")[2])
+            answered = ev.CommandAnswered(inbound=inbound, command="", text=notice)
+            draft = Draft(state, at, self._sessions.policy)
+            draft.add(answered)
+            return (*draft.events, *decision(draft.state, at))
+
+        await self._sessions.change(key, told, Extras(inbox=inbox_id(inbound)))

@@ -1,0 +1,249 @@
+"""The loop: asks a state for its effects, does them, feeds the results back; it decides nothing."""
+
+import asyncio
+from collections.abc import Mapping
+
+import msgspec
+import structlog
+
+from core.domain import inputs as ask
+from core.domain.context import build_request, wanted_bodies
+from core.domain.effects import (
+    AwaitTool,
+    CallModel,
+    Effect,
+    RunTool,
+    Sleep,
+    TryTurn,
+    next_effects,
+)
+from core.domain.messages import ModelFailure, ModelReply
+from core.domain.outputs import preview_id
+from core.domain.state import SessionState, Turn
+from core.domain.values import clean
+from core.errors import StillhereError
+from core.ports import Artifact, Channel, Clock, Model, Outbox, SessionStore
+from core.runtime.gate import Gate
+from core.runtime.limiter import Limiter
+from core.runtime.preview import Preview, Stage
+from core.runtime.retrying import insist
+from core.runtime.sessions import Sessions
+from core.runtime.toolbox import Toolbox
+
+log = structlog.get_logger(__name__)
+
+
+class Work(msgspec.Struct, frozen=True):
+    turn: int
+    task: asyncio.Task[None]
+
+
+class Outside(msgspec.Struct, frozen=True, kw_only=True):
+    """All that the loop acts on."""
+
+    store: SessionStore
+    outbox: Outbox
+    channels: Mapping[str, Channel]
+    model: Model
+    toolbox: Toolbox
+    limiter: Limiter
+    clock: Clock
+    owner: str
+
+
+class Agent:
+    """At most one task a session works, and only under our own lease."""
+
+    def __init__(self, sessions: Sessions, outside: Outside) -> None:
+        self._sessions = sessions
+        self._out = outside
+        self._gate = Gate()
+        self._works: dict[str, Work] = {}
+        self._leaving: set[asyncio.Task[None]] = set()
+        self._stopping = False
+
+    def reconcile(self, state: SessionState) -> None:
+        """An open turn without a task gets one; a task whose turn is over is cancelled."""
+        turn = state.turn
+        work = self._works.get(state.key)
+        active = turn is not None and turn.status != "waiting" and state.key in self._sessions.held
+        if work is not None and (not active or turn is None or work.turn != turn.number):
+            self._dismiss(state.key, work)
+            work = None
+        if active and turn is not None and work is None and not self._stopping:
+            task = asyncio.create_task(self._work(state.key, turn.number))
+            self._works[state.key] = Work(turn.number, task)
+
+    def working(self) -> tuple[str, ...]:
+        return tuple(self._works)
+
+    async def drain(self, seconds: float) -> None:
+        """Lets turns finish for so long, then breaks off the rest; no new ones begin."""
+        self._stopping = True
+        tasks = [work.task for work in self._works.values()]
+        if tasks:
+            await asyncio.wait(tasks, timeout=seconds)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(
+            *(w.task for w in works.values()), *self._leaving, return_exceptions=True
+        )
+
+    def _dismiss(self, key: str, work: Work) -> None:
+        del self._works[key]
+        if work.task is not asyncio.current_task() and not work.task.done():
+            work.task.cancel()
+            self._leaving.add(work.task)
+            work.task.add_done_callback(self._leaving.discard)
+
+    async def _work(self, key: str, turn: int) -> None:
+        with structlog.contextvars.bound_contextvars(key=key, turn=turn):
+            try:
+                await self._loop(key, turn)
+            except Exception:
+                log.exception("turn broke off")
+            finally:
+                work = self._works.get(key)
+                if work is not None and work.task is asyncio.current_task():
+                    del self._works[key]
+
+    async def _loop(self, key: str, number: int) -> None:
+        while key in self._sessions.held:
+            state = await self._sessions.state(key)
+            if state.turn is None or state.turn.number != number:
+                return
+            effects = next_effects(state, self._sessions.policy)
+            todo = [effect for effect in effects if not isinstance(effect, AwaitTool | Sleep)]
+            if not todo:
+                return
+            if len(todo) == 1:
+                await self._do(state, todo[0])
+                continue
+            async with asyncio.TaskGroup() as group:
+                for effect in todo:
+                    group.create_task(self._do(state, effect))
+
+    async def _do(self, state: SessionState, effect: Effect) -> None:
+        match effect:
+            case TryTurn():
+                await self._try(state.key, effect)
+            case CallModel():
+                async with self._gate.step(alone=effect.alone):
+                    await self._call_model(state, effect)
+            case RunTool():
+                async with self._gate.step(alone=effect.alone):
+                    await self._run_tool(state, effect)
+            case AwaitTool() | Sleep():
+                pass
+
+    async def _try(self, key: str, effect: TryTurn) -> None:
+        clock = self._out.clock
+        if effect.not_before is not None:
+            pause = (effect.not_before - clock.now()).total_seconds()
+            await clock.sleep(max(0.0, pause))
+        await self._tell(key, ask.Attempt(at=clock.now(), turn=effect.turn))
+
+    async def _call_model(self, state: SessionState, effect: CallModel) -> None:
+        bodies = await insist(
+            self._out.clock, lambda: self._out.store.bodies(state.key, wanted_bodies(state))
+        )
+        request = build_request(
+            state,
+            {recorded.seq: recorded for recorded in bodies},
+            self._sessions.policy.system_prompt,
+            self._out.toolbox.specs,
+        )
+        preview = self._preview(state)
+        try:
+            reply = await self._out.model.complete(
+                request, lambda text: preview.update(clean(text))
+            )
+        finally:
+            await preview.close()
+        at = self._out.clock.now()
+        match reply:
+            case ModelReply():
+                reply = _cleaned(reply)
+                effects = self._out.toolbox.effects(reply.calls)
+                wish = ask.Reply(
+                    at=at, turn=effect.turn, step=effect.step, reply=reply, effects=effects
+                )
+            case ModelFailure():
+                wish = self._failed(effect, reply)
+        await self._tell(state.key, wish)
+
+    def _failed(self, effect: CallModel, failure: ModelFailure) -> ask.Fail:
+        error_id = self._out.toolbox.new_id()
+        log.error(
+            "model failed",
+            step=effect.step,
+            kind=failure.kind,
+            detail=failure.detail,
+            error_id=error_id,
+        )
+        return ask.Fail(
+            at=self._out.clock.now(),
+            turn=effect.turn,
+            step=effect.step,
+            failure=failure,
+            error_id=error_id,
+        )
+
+    async def _run_tool(self, state: SessionState, effect: RunTool) -> None:
+        start = ask.StartTool(
+            at=self._out.clock.now(),
+            turn=effect.turn,
+            step=effect.step,
+            call_id=effect.call.id,
+        )
+        if not await self._tell(state.key, start):
+            return
+        preview = self._preview(state)
+        try:
+            done = await self._out.toolbox.run(state, effect, preview.update)
+        finally:
+            await preview.close()
+        finish = ask.FinishTool(
+            at=self._out.clock.now(),
+            turn=effect.turn,
+            step=effect.step,
+            call_id=effect.call.id,
+            outcome=done.outcome,
+            text=done.text,
+            artifact=done.artifact.id if done.artifact else "",
+            events=done.events,
+        )
+        await self._tell(state.key, finish, (done.artifact,) if done.artifact else ())
+
+    async def _tell(self, key: str, wish: ask.Input, artifacts: tuple[Artifact, ...] = ()) -> bool:
+        """What happened outside is kept until the database has it: nothing runs on unsaved."""
+        return await insist(self._out.clock, lambda: self._sessions.ask(key, wish, artifacts))
+
+    def _preview(self, state: SessionState) -> Preview:
+        turn = _open_turn(state)
+        stage = Stage(
+            channel=self._out.channels[turn.address.platform],
+            outbox=self._out.outbox,
+            limiter=self._out.limiter,
+            clock=self._out.clock,
+            owner=self._out.owner,
+        )
+        preview = Preview(preview_id(state.key, turn.number), state.key, turn.address, stage)
+        preview.start()
+        return preview
+
+
+def _open_turn(state: SessionState) -> Turn:
+    if state.turn is None:
+        raise StillhereError(f"{state.key}: no turn is open")
+    return state.turn
+
+
+def _cleaned(reply: ModelReply) -> ModelReply:
+    calls = tuple(
+        msgspec.structs.replace(
+            call, id=clean(call.id), name=clean(call.name), arguments=clean(call.arguments)
+        )
+        for call in reply.calls
+    )
+    return msgspec.structs.replace(reply, text=clean(reply.text), calls=calls)

@@ -1,0 +1,106 @@
+"""From a decision to the one value that is stored; pure, it writes nothing."""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Literal
+
+import msgspec
+
+from core.domain import notices
+from core.domain.events import Event, Recorded
+from core.domain.fold import fold
+from core.domain.messages import OutboxMessage
+from core.domain.outputs import InboxId, Said, outputs, timers
+from core.domain.policy import Policy
+from core.domain.state import SessionState
+from core.ports import Artifact, Channel, Commit, Lease
+
+MAX_PARTS = 40
+"""A degenerate answer is cut here, and says so; the log keeps the whole."""
+
+
+class Extras(msgspec.Struct, frozen=True, kw_only=True):
+    """What is stored beside the events. The lease is taken by who opens a turn; «take» asks for it
+    where one is open already, «let go» ends it now."""
+
+    inbox: InboxId | None = None
+    lease: Literal["if opened", "take", "let go"] = "if opened"
+    artifacts: tuple[Artifact, ...] = ()
+
+
+class Offer(msgspec.Struct, frozen=True):
+    """Who commits, when, and for how long a lease would be taken."""
+
+    owner: str
+    at: datetime
+    length: timedelta
+
+
+def record(before: SessionState, events: tuple[Event, ...], at: datetime) -> tuple[Recorded, ...]:
+    """The events with the numbers that follow the state's."""
+    return tuple(Recorded(seq, at, event) for seq, event in enumerate(events, before.seq + 1))
+
+
+def is_open(state: SessionState) -> bool:
+    """Whether someone has to work on the session; a turn that waits is woken by its timer."""
+    return state.turn is not None and state.turn.status != "waiting"
+
+
+def _lease(before: SessionState, after: SessionState, offer: Offer, extras: Extras) -> Lease | None:
+    if not is_open(after) or (extras.lease == "if opened" and before.turn is not None):
+        return None
+    length = timedelta(0) if extras.lease == "let go" else offer.length
+    return Lease(offer.owner, offer.at + length)
+
+
+class CommitBuilder:
+    """Knows how each platform renders, and the operator's numbers."""
+
+    def __init__(self, channels: Mapping[str, Channel], policy: Policy) -> None:
+        self._channels = channels
+        self._policy = policy
+
+    def build(
+        self, before: SessionState, events: tuple[Event, ...], offer: Offer, extras: Extras
+    ) -> tuple[SessionState, Commit]:
+        """The state after the events, too. Raises IllegalEventError."""
+        at = offer.at
+        log = record(before, events, at)
+        after = fold(before, log)
+        out = outputs(before, log, self._policy)
+        had, wanted = timers(before, self._policy), timers(after, self._policy)
+        every = self._policy.snapshot_every
+        return after, Commit(
+            key=before.key,
+            expected_seq=before.seq,
+            at=at,
+            log=log,
+            session_id=after.session.session_id if after.session else "",
+            open_turn=is_open(after),
+            inbox=extras.inbox,
+            settled=out.settled,
+            outbox=tuple(row for said in out.said for row in self._rows(before.key, said)),
+            timers=tuple(timer for name, timer in wanted.items() if had.get(name) != timer),
+            cleared=tuple(name for name in had if name not in wanted),
+            access=out.access,
+            artifacts=extras.artifacts,
+            lease=_lease(before, after, offer, extras),
+            snapshot=after if after.seq // every > before.seq // every else None,
+        )
+
+    def _rows(self, key: str, said: Said) -> tuple[OutboxMessage, ...]:
+        channel = self._channels[said.address.platform]
+        parts = channel.render(said.text) or channel.render(notices.EMPTY_ANSWER)
+        if len(parts) > MAX_PARTS:
+            parts = (*parts[: MAX_PARTS - 1], *channel.render(notices.ANSWER_CAPPED))
+        return tuple(
+            OutboxMessage(
+                id=f"{key}@{said.seq}.{number}",
+                key=key,
+                address=said.address,
+                kind=said.kind,
+                part=part,
+                edits=said.edits if number == 1 else "",
+            )
+            for number, part in enumerate(parts, 1)
+        )

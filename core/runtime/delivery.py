@@ -1,0 +1,160 @@
+"""The one exit: claims promised messages, paces, sends and settles them; it composes nothing."""
+
+import asyncio
+from collections.abc import Mapping
+from datetime import timedelta
+
+import structlog
+
+from core.errors import PermanentError, StorageError, TransientError, UnknownOutcomeError
+from core.ports import Channel, Claimed, Clock, Lease, Outbox
+from core.runtime.limiter import Limiter
+from core.runtime.retrying import backoff, insist
+
+SWEEP = 1.0
+"""Seconds between looks at the outbox when nothing nudges."""
+CLAIM_SECONDS = 120.0
+"""A send takes less than this, waiting for its pace included; its claim lasts as long."""
+MAX_ATTEMPTS = 200
+"""With the longest pause of five minutes that is over half a day of trying."""
+
+log = structlog.get_logger(__name__)
+
+
+class Delivery:
+    def __init__(
+        self,
+        outbox: Outbox,
+        channels: Mapping[str, Channel],
+        limiter: Limiter,
+        clock: Clock,
+        owner: str,
+    ) -> None:
+        self._outbox = outbox
+        self._channels = channels
+        self._limiter = limiter
+        self._clock = clock
+        self._owner = owner
+        self._nudged = asyncio.Event()
+        self._sends: set[asyncio.Task[None]] = set()
+
+    def nudge(self) -> None:
+        """There may be something to send."""
+        self._nudged.set()
+
+    async def run(self) -> None:
+        """Until it is cancelled; what is being sent then is finished by ``drain``."""
+        while True:
+            try:
+                busy = await self.sweep()
+            except StorageError as error:
+                log.warning("outbox unreadable", error=str(error))
+                busy = False
+            if not busy:
+                await self._wait()
+
+    async def _wait(self) -> None:
+        try:
+            async with asyncio.timeout(SWEEP):
+                await self._nudged.wait()
+        except TimeoutError:
+            pass
+        self._nudged.clear()
+
+    async def sweep(self) -> bool:
+        """Settles what is unknown and begins to send what is due; True if there was anything.
+
+        Raises StorageError.
+        """
+        now = self._clock.now()
+        for doubtful in await self._outbox.unsettled(now):
+            await self._settle(doubtful)
+        lease = Lease(self._owner, now + timedelta(seconds=CLAIM_SECONDS))
+        claimed = await self._outbox.claim(now, lease)
+        for row in claimed:
+            task = asyncio.create_task(self._deliver(row))
+            self._sends.add(task)
+            task.add_done_callback(self._sends.discard)
+        return bool(claimed)
+
+    async def drain(self, seconds: float) -> None:
+        """Sends what can be sent within that time; the rest keeps its place."""
+        try:
+            async with asyncio.timeout(seconds):
+                while await self.sweep() or self._sends:
+                    await asyncio.gather(*self._sends)
+        except TimeoutError:
+            await self._abort()
+
+    async def _abort(self) -> None:
+        sends = tuple(self._sends)
+        for task in sends:
+            task.cancel()
+        await asyncio.gather(*sends, return_exceptions=True)
+
+    async def _settle(self, row: Claimed) -> None:
+        message = row.message
+        channel = self._channels.get(message.address.platform)
+        if channel is None:
+            return
+        try:
+            found = await channel.lookup(message)
+        except (TransientError, UnknownOutcomeError, PermanentError) as error:
+            log.warning("unknown send not settled yet", message=message.id, error=str(error))
+            return
+        log.info("unknown send settled", message=message.id, arrived=found is not None)
+        if found is None:
+            await self._outbox.retry(message.id, self._clock.now(), "sent again")
+        else:
+            await self._outbox.sent(message.id, found, self._clock.now())
+
+    async def _deliver(self, row: Claimed) -> None:
+        message = row.message
+        channel = self._channels.get(message.address.platform)
+        if channel is None:
+            pause = self._clock.now() + timedelta(seconds=SWEEP * 60)
+            await self._outbox.retry(message.id, pause, "its platform is not set up here")
+            return
+        try:
+            platform_id = await self._send(channel, row)
+        except TransientError as error:
+            await self._again(row, error)
+        except PermanentError as error:
+            reason, now = str(error), self._clock.now()
+            log.warning("message refused for good", message=message.id, error=reason)
+            await insist(self._clock, lambda: self._outbox.give_up(message.id, reason, now))
+        except (UnknownOutcomeError, asyncio.CancelledError) as error:
+            reason = str(error) or "cut short"
+            await insist(self._clock, lambda: self._outbox.unknown(message.id, reason))
+        else:
+            now = self._clock.now()
+            await insist(self._clock, lambda: self._outbox.sent(message.id, platform_id, now))
+        self.nudge()
+
+    async def _send(self, channel: Channel, row: Claimed) -> str:
+        message = row.message
+        await self._limiter.acquire(message.address)
+        if row.preview_id:
+            try:
+                await channel.edit(message.address, row.preview_id, message.part)
+            except UnknownOutcomeError as error:
+                raise TransientError(f"edit unanswered: {error}") from error
+            except PermanentError as error:
+                log.info("preview is gone", message=message.id, error=str(error))
+            else:
+                return row.preview_id
+        return await channel.send(message)
+
+    async def _again(self, row: Claimed, error: TransientError) -> None:
+        message = row.message
+        now = self._clock.now()
+        if row.attempts >= MAX_ATTEMPTS:
+            text = f"given up after {row.attempts} attempts: {error}"
+            log.error("message given up", message=message.id, error=text)
+            await insist(self._clock, lambda: self._outbox.give_up(message.id, text, now))
+            return
+        if error.retry_after is not None:
+            self._limiter.block(message.address, error.retry_after)
+        pause = timedelta(seconds=error.retry_after or backoff(row.attempts, longest=300.0))
+        log.warning("not sent yet", message=message.id, error=str(error), pause=pause.seconds)
+        await insist(self._clock, lambda: self._outbox.retry(message.id, now + pause, str(error)))

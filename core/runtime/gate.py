@@ -1,0 +1,51 @@
+"""Lets a suspect turn run while no other does, so that a killer is told from its victims."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+PATIENCE = 60.0
+"""Seconds after which a suspect no longer waits for the others' running step to end."""
+
+
+class Gate:
+    """Each step of a turn passes here. While a suspect's step runs no other begins; it begins when
+    the running ones have ended, or after ``patience`` seconds."""
+
+    def __init__(self, patience: float = PATIENCE) -> None:
+        self._patience = patience
+        self._running = 0
+        self._alone = asyncio.Lock()
+        self._changed = asyncio.Condition()
+
+    @asynccontextmanager
+    async def step(self, *, alone: bool) -> AsyncGenerator[None]:
+        async with self._suspect() if alone else self._ordinary():
+            yield
+
+    @asynccontextmanager
+    async def _ordinary(self) -> AsyncGenerator[None]:
+        async with self._changed:
+            await self._changed.wait_for(lambda: not self._alone.locked())
+            self._running += 1
+        try:
+            yield
+        finally:
+            self._running -= 1
+            await self._tell()
+
+    @asynccontextmanager
+    async def _suspect(self) -> AsyncGenerator[None]:
+        try:
+            async with asyncio.timeout(self._patience):
+                async with self._changed:
+                    await self._changed.wait_for(lambda: self._running == 0)
+        except TimeoutError:
+            pass
+        async with self._alone:
+            yield
+        await self._tell()
+
+    async def _tell(self) -> None:
+        async with self._changed:
+            self._changed.notify_all()

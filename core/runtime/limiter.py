@@ -1,0 +1,90 @@
+"""One pace for everything that goes to a chat and to a bot; it keeps time, it sends nothing."""
+
+from collections import OrderedDict
+from datetime import datetime, timedelta
+
+import msgspec
+
+from core.domain.keys import Address
+from core.ports import Clock
+
+REMEMBERED_CHATS = 10_000
+
+
+class Pace(msgspec.Struct, frozen=True):
+    """``burst`` calls at once, then one every ``interval`` seconds."""
+
+    interval: float
+    burst: int
+
+
+class Paces(msgspec.Struct, frozen=True):
+    """The defaults are Telegram's published limits: one a second in a chat, 30 a second in all."""
+
+    chat: Pace = Pace(1.0, 3)
+    bot: Pace = Pace(1 / 30, 30)
+    cosmetic_reserve: int = 1
+    """Calls of a chat's burst that are left to real messages."""
+
+
+class Limiter:
+    """The generic cell rate algorithm, a chat and a bot at a time.
+
+    A place is kept as the time at which its next call would be exactly on pace; a 429 moves it.
+    """
+
+    def __init__(self, clock: Clock, paces: Paces | None = None) -> None:
+        self._clock = clock
+        self._paces = paces or Paces()
+        self._due: OrderedDict[str, datetime] = OrderedDict()
+        self._blocked: OrderedDict[str, datetime] = OrderedDict()
+
+    async def acquire(self, address: Address) -> None:
+        """Waits for the next place; for what must be sent."""
+        while True:
+            wait = self._wait(address, 0)
+            if wait <= 0:
+                return self._take(address)
+            await self._clock.sleep(wait)
+
+    def try_acquire(self, address: Address) -> bool:
+        """For what may be left out: False when the chat or the bot is short."""
+        if self._wait(address, self._paces.cosmetic_reserve) > 0:
+            return False
+        self._take(address)
+        return True
+
+    def block(self, address: Address, seconds: float) -> None:
+        """The platform said how long this chat must be left alone."""
+        until = self._clock.now() + timedelta(seconds=seconds)
+        _put(self._blocked, address.lane, max(until, self._blocked.get(address.lane, until)))
+
+    def blocked_until(self, address: Address) -> datetime | None:
+        until = self._blocked.get(address.lane)
+        return until if until is not None and until > self._clock.now() else None
+
+    def _wait(self, address: Address, reserve: int) -> float:
+        now = self._clock.now()
+        blocked = self._blocked.get(address.lane, now)
+        waits = [(blocked - now).total_seconds()]
+        for name, pace, kept in self._places(address, reserve):
+            slack = pace.interval * max(0, pace.burst - 1 - kept)
+            waits.append((self._due.get(name, now) - now).total_seconds() - slack)
+        return max(waits)
+
+    def _take(self, address: Address) -> None:
+        now = self._clock.now()
+        for name, pace, _ in self._places(address, 0):
+            due = max(now, self._due.get(name, now)) + timedelta(seconds=pace.interval)
+            _put(self._due, name, due)
+
+    def _places(self, address: Address, reserve: int) -> tuple[tuple[str, Pace, int], ...]:
+        bot = f"{address.platform}:{address.account}"
+        return ((address.lane, self._paces.chat, reserve), (bot, self._paces.bot, reserve))
+
+
+def _put(places: OrderedDict[str, datetime], name: str, value: datetime) -> None:
+    places[name] = value
+    places.move_to_end(name)
+    while len(places) > REMEMBERED_CHATS:
+        places.popitem(last=False)

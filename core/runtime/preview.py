@@ -1,0 +1,178 @@
+"""Shows an answer in the making: typing, then a message that grows; all of it best effort."""
+
+import asyncio
+from contextlib import suppress
+from datetime import timedelta
+
+import msgspec
+import structlog
+
+from core.domain.keys import Address
+from core.domain.messages import OutboxMessage, Part
+from core.domain.values import clean
+from core.errors import PermanentError, StorageError, TransientError, UnknownOutcomeError
+from core.ports import Channel, Clock, Lease, Outbox
+from core.runtime.limiter import Limiter
+
+TICK = 0.4
+"""Seconds between looks at the text."""
+TYPING_EVERY = 4.0
+"""Telegram shows typing for five seconds."""
+TYPING_LONGEST = 600.0
+FIRST_CHARACTERS = 20
+"""Less than this is not worth a message of its own yet."""
+CLAIM_SECONDS = 60.0
+"""A first text takes less; its row counts as unknown after that."""
+CLOSING = 5.0
+"""Seconds that a call under way may take when the answer is there."""
+
+log = structlog.get_logger(__name__)
+
+
+class Stage(msgspec.Struct, frozen=True, kw_only=True):
+    """Where previews are shown: one platform's channel and what all calls to it share."""
+
+    channel: Channel
+    outbox: Outbox
+    limiter: Limiter
+    clock: Clock
+    owner: str
+
+    def lease(self) -> Lease:
+        return Lease(self.owner, self.clock.now() + timedelta(seconds=CLAIM_SECONDS))
+
+
+class Preview:
+    """One turn's preview. Its row in the outbox outlives the process: a resumed turn goes on in the
+    same message, and the final text edits it."""
+
+    def __init__(self, message_id: str, key: str, address: Address, stage: Stage) -> None:
+        self._message_id = message_id
+        self._key = key
+        self._address = address
+        self._stage = stage
+        self._text = ""
+        self._shown: Part | None = None
+        self._platform_id = ""
+        self._muted = False
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        if self._task is None:
+            self._task = asyncio.create_task(self._pump())
+
+    def update(self, text: str) -> None:
+        """The whole text so far."""
+        self._text = clean(text)
+
+    async def close(self) -> None:
+        """After this nothing more is shown; a call under way is waited for, not long."""
+        task, self._task = self._task, None
+        if task is None:
+            return
+        self._muted = True
+        _, late = await asyncio.wait({task}, timeout=CLOSING)
+        for pending in late:
+            pending.cancel()
+            with suppress(asyncio.CancelledError):
+                await pending
+
+    async def _pump(self) -> None:
+        clock = self._stage.clock
+        began = typed = clock.now()
+        await self._typing()
+        while not self._muted:
+            await clock.sleep(TICK)
+            if self._muted:
+                return
+            now = clock.now()
+            if self._text and not await self._show():
+                return
+            quiet = (now - typed).total_seconds() >= TYPING_EVERY
+            young = (now - began).total_seconds() < TYPING_LONGEST
+            if quiet and young and not self._platform_id:
+                typed = now
+                await self._typing()
+
+    async def _typing(self) -> None:
+        stage = self._stage
+        if not stage.limiter.try_acquire(self._address):
+            return
+        try:
+            await stage.channel.typing(self._address)
+        except TransientError as error:
+            self._slow_down(error)
+        except (PermanentError, UnknownOutcomeError):
+            pass
+
+    async def _show(self) -> bool:
+        """False when there is no use in going on."""
+        stage = self._stage
+        part = stage.channel.preview(self._text)
+        if part is None or part == self._shown:
+            return True
+        if not self._platform_id and len(part.text) < FIRST_CHARACTERS:
+            return True
+        if not stage.limiter.try_acquire(self._address):
+            return True
+        try:
+            if not self._platform_id:
+                return await self._open(part)
+            await stage.channel.edit(self._address, self._platform_id, part)
+        except TransientError as error:
+            self._slow_down(error)
+        except UnknownOutcomeError:
+            pass
+        except PermanentError as error:
+            log.info("preview ended", message=self._message_id, error=str(error))
+            return False
+        self._shown = part
+        return True
+
+    async def _open(self, part: Part) -> bool:
+        stage = self._stage
+        message = OutboxMessage(
+            id=self._message_id, key=self._key, address=self._address, kind="preview", part=part
+        )
+        try:
+            state, self._platform_id = await stage.outbox.open_preview(message, stage.lease())
+        except StorageError as error:
+            log.warning("no preview", message=self._message_id, error=str(error))
+            return False
+        match state:
+            case "lost":
+                return False
+            case "sent":
+                return True
+            case "opened":
+                return await self._send(message)
+
+    async def _send(self, message: OutboxMessage) -> bool:
+        """The first text. Whatever happens, its row does not stay «sending»."""
+        stage = self._stage
+        sent, outcome = "", "cut short"
+        try:
+            sent = await stage.channel.send(message)
+        except TransientError as error:
+            self._slow_down(error)
+            outcome = f"not sent: {error}"
+        except (PermanentError, UnknownOutcomeError) as error:
+            outcome = str(error)
+        finally:
+            await self._settle(message.id, sent, outcome)
+        self._platform_id = sent
+        self._shown = message.part
+        return bool(sent)
+
+    async def _settle(self, message_id: str, sent: str, outcome: str) -> None:
+        outbox = self._stage.outbox
+        now = self._stage.clock.now()
+        done = outbox.sent(message_id, sent, now) if sent else outbox.unknown(message_id, outcome)
+        try:
+            await asyncio.shield(done)
+        except StorageError as error:
+            log.warning("preview not settled", message=message_id, error=str(error))
+
+    def _slow_down(self, error: TransientError) -> None:
+        if error.retry_after is not None:
+            self._stage.limiter.block(self._address, error.retry_after)

@@ -1,0 +1,30 @@
+"""How long to wait before the next try, and trying until the database has it; never gives up."""
+
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import structlog
+
+from core.errors import StorageError
+from core.ports import Clock
+
+Result = TypeVar("Result")
+
+log = structlog.get_logger(__name__)
+
+
+def backoff(attempt: int, longest: float = 30.0) -> float:
+    """Seconds before the try that follows ``attempt`` (from 1): 1, 2, 4, … up to ``longest``."""
+    return min(longest, 2.0 ** min(attempt - 1, 30))
+
+
+async def insist(clock: Clock, write: Callable[[], Awaitable[Result]]) -> Result:
+    """Writes until the database takes it: what has happened outside must not be forgotten."""
+    attempt = 0
+    while True:
+        try:
+            return await write()
+        except StorageError as error:
+            attempt += 1
+            log.warning("not stored yet", attempt=attempt, error=str(error))
+            await clock.sleep(backoff(attempt))

@@ -1,0 +1,193 @@
+"""Load, decide, commit: the only writer of sessions; it never does an effect itself."""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from datetime import datetime, timedelta
+from weakref import WeakValueDictionary
+
+import msgspec
+import structlog
+
+from core.domain import inputs as ask
+from core.domain.decide import decide
+from core.domain.events import Event, Recorded
+from core.domain.fold import fold
+from core.domain.policy import Policy
+from core.domain.recovery import faults
+from core.domain.state import SessionState
+from core.errors import BrokenDataError, ConflictError, IllegalEventError, LeaseLostError
+from core.ports import Artifact, Channel, Clock, Commit, Lease, SessionStore
+from core.runtime.commits import CommitBuilder, Extras, Offer, is_open
+
+NO_EXTRAS = Extras()
+CACHED_STATES = 2_000
+MAX_CONFLICTS = 20
+
+Decision = Callable[[SessionState, datetime], tuple[Event, ...]]
+Listener = Callable[[SessionState], None]
+
+log = structlog.get_logger(__name__)
+
+
+class Holder(msgspec.Struct, frozen=True):
+    """This process as the owner of leases; ``seconds`` is how long one lasts."""
+
+    owner: str
+    seconds: float = 15.0
+
+
+class Sessions:
+    """All sessions of one process."""
+
+    def __init__(
+        self,
+        store: SessionStore,
+        channels: Mapping[str, Channel],
+        policy: Policy,
+        clock: Clock,
+        holder: Holder,
+    ) -> None:
+        self.policy = policy
+        self.held: set[str] = set()
+        """Keys whose lease is ours."""
+        self._store = store
+        self._builder = CommitBuilder(channels, policy)
+        self._clock = clock
+        self._owner = holder.owner
+        self._lease = timedelta(seconds=holder.seconds)
+        self._states: OrderedDict[str, SessionState] = OrderedDict()
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._listeners: list[Listener] = []
+
+    def subscribe(self, listener: Listener) -> None:
+        """It is called after each commit with the new state, and must not block."""
+        self._listeners.append(listener)
+
+    async def state(self, key: str) -> SessionState:
+        """The newest state known here. Raises StorageError, BrokenDataError."""
+        async with self._lock(key):
+            return await self._load(key)
+
+    async def ask(self, key: str, wish: ask.Input, artifacts: tuple[Artifact, ...] = ()) -> bool:
+        """True if the input had an effect, False if it was stale. Raises as ``change``."""
+
+        def decision(state: SessionState, at: datetime) -> tuple[Event, ...]:
+            return decide(state, wish, self.policy)
+
+        return await self.change(key, decision, Extras(lease="take", artifacts=artifacts))
+
+    async def change(self, key: str, decision: Decision, extras: Extras = NO_EXTRAS) -> bool:
+        """Decides on the newest state and commits; looks again as long as others are faster.
+
+        False where the decision was to do nothing. Raises StorageError, DuplicateError,
+        LeaseLostError, BrokenDataError, and ConflictError after many tries.
+        """
+        async with self._lock(key):
+            for _ in range(MAX_CONFLICTS):
+                before = await self._load(key)
+                at = self._clock.now()
+                events = decision(before, at)
+                if not events:
+                    return False
+                try:
+                    await self._commit(before, events, at, extras)
+                except LeaseLostError:
+                    self.held.discard(key)
+                    raise
+                except ConflictError:
+                    continue
+                return True
+        raise ConflictError(f"{key}: {MAX_CONFLICTS} conflicts in a row")
+
+    async def take(self, key: str) -> SessionState:
+        """Gets the lease of a session with an open turn, and tells the listeners.
+
+        Raises LeaseLostError, ConflictError, StorageError, BrokenDataError.
+        """
+        async with self._lock(key):
+            state = await self._load(key)
+            await self._commit(state, (), self._clock.now(), Extras(lease="take"))
+        return state
+
+    async def renew(self, keys: tuple[str, ...]) -> None:
+        """Keeps the leases of sessions that are being worked on. Raises StorageError."""
+        until = self._clock.now() + self._lease
+        kept = await self._store.renew(keys, Lease(self._owner, until))
+        for key in set(keys) - set(kept):
+            self.held.discard(key)
+
+    async def save_snapshots(self) -> None:
+        """Before a clean stop, so that the next start reads little. Raises StorageError."""
+        await asyncio.gather(*(self._save(s) for s in tuple(self._states.values()) if s.seq))
+
+    async def _save(self, state: SessionState) -> None:
+        with suppress(ConflictError):
+            await self._store.commit(
+                Commit(
+                    key=state.key,
+                    expected_seq=state.seq,
+                    at=self._clock.now(),
+                    log=(),
+                    session_id=state.session.session_id if state.session else "",
+                    open_turn=is_open(state),
+                    snapshot=state,
+                )
+            )
+
+    def _lock(self, key: str) -> asyncio.Lock:
+        lock = self._locks.get(key)
+        if lock is None:
+            lock = self._locks[key] = asyncio.Lock()
+        return lock
+
+    async def _load(self, key: str) -> SessionState:
+        known = self._states.get(key)
+        if known is not None:
+            self._states.move_to_end(key)
+            return known
+        stored = await self._store.load(key)
+        state = self._checked(key, stored.snapshot, stored.log)
+        if state is None:
+            log.warning("snapshot discarded", key=key)
+            state = self._checked(key, None, await self._store.events(key))
+        if state is None:
+            raise BrokenDataError(f"{key}: its log does not fold to a sound state")
+        self._remember(state)
+        return state
+
+    @staticmethod
+    def _checked(
+        key: str, snapshot: SessionState | None, events: tuple[Recorded, ...]
+    ) -> SessionState | None:
+        try:
+            state = fold(snapshot or SessionState(key=key), events)
+        except IllegalEventError as error:
+            log.warning("log does not fold", key=key, error=str(error))
+            return None
+        return None if faults(state) else state
+
+    def _remember(self, state: SessionState) -> None:
+        self._states[state.key] = state
+        self._states.move_to_end(state.key)
+        while len(self._states) > CACHED_STATES:
+            self._states.popitem(last=False)
+
+    async def _commit(
+        self, before: SessionState, events: tuple[Event, ...], at: datetime, extras: Extras
+    ) -> None:
+        offer = Offer(self._owner, at, self._lease)
+        after, commit = self._builder.build(before, events, offer, extras)
+        try:
+            await self._store.commit(commit)
+        except BaseException:
+            self._states.pop(before.key, None)
+            raise
+        self._remember(after)
+        if commit.lease and extras.lease != "let go":
+            self.held.add(before.key)
+        elif not commit.open_turn or extras.lease == "let go":
+            self.held.discard(before.key)
+        for listener in self._listeners:
+            listener(after)

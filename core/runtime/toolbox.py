@@ -1,0 +1,97 @@
+"""Runs one tool call and makes its result storable; it stores nothing itself."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+import structlog
+
+from core.domain.effects import RunTool
+from core.domain.events import Event
+from core.domain.messages import EffectClass, ToolCall, ToolOutcome, ToolSpec
+from core.domain.state import SessionState
+from core.domain.values import TEXT_LIMIT, as_text, capped
+from core.ports import Artifact, Clock, Tool, ToolContext, ToolOutput
+
+log = structlog.get_logger(__name__)
+
+
+class ToolDone(msgspec.Struct, frozen=True):
+    outcome: ToolOutcome
+    text: str
+    events: tuple[Event, ...] = ()
+    artifact: Artifact | None = None
+
+
+class Toolbox:
+    """``new_id`` makes short unique ids, for errors and artifacts."""
+
+    def __init__(self, tools: Mapping[str, Tool], clock: Clock, new_id: Callable[[], str]) -> None:
+        self._tools = tools
+        self._clock = clock
+        self.new_id = new_id
+        self.specs: tuple[ToolSpec, ...] = tuple(tool.spec for tool in tools.values())
+
+    def effects(self, calls: tuple[ToolCall, ...]) -> tuple[EffectClass, ...]:
+        """One class a call; a tool that we do not have can do nothing."""
+        return tuple(
+            self._tools[call.name].effect if call.name in self._tools else "read_only"
+            for call in calls
+        )
+
+    async def run(
+        self, state: SessionState, effect: RunTool, progress: Callable[[str], None]
+    ) -> ToolDone:
+        """Never raises but when it is cancelled: whatever goes wrong is a result."""
+        call = effect.call
+        tool = self._tools.get(call.name)
+        if tool is None:
+            return ToolDone("error", f"There is no tool {call.name!r}.")
+        arguments = _arguments(call)
+        if arguments is None:
+            return ToolDone("error", "The arguments are not a JSON object; send them again.")
+        try:
+            async with asyncio.timeout(tool.timeout):
+                output = await tool.run(arguments, self._context(state, effect, progress))
+        except TimeoutError:
+            return ToolDone("timeout", f"Broken off after {tool.timeout:.0f} s without a result.")
+        except Exception:
+            error_id = self.new_id()
+            log.exception("tool failed", tool=call.name, call_id=call.id, error_id=error_id)
+            return ToolDone("error", f"The tool failed (error {error_id}).")
+        return self._done(output)
+
+    def _done(self, output: ToolOutput) -> ToolDone:
+        text = as_text(output.value)
+        artifact = Artifact(self.new_id(), text) if len(text) > TEXT_LIMIT else None
+        return ToolDone(
+            outcome="error" if output.failed else "ok",
+            text=capped(text, artifact.id) if artifact else text,
+            events=output.events,
+            artifact=artifact,
+        )
+
+    def _context(
+        self, state: SessionState, effect: RunTool, progress: Callable[[str], None]
+    ) -> ToolContext:
+        turn, session = state.turn, state.session
+        if turn is None or session is None:
+            raise LookupError(f"{state.key}: no turn is open")
+        place = f"{session.session_id}/{effect.turn}/{effect.step}/{effect.call.id}"
+        return ToolContext(
+            key=state.key,
+            call_key=place,
+            address=turn.address,
+            now=self._clock.now,
+            sleep=self._clock.sleep,
+            progress=progress,
+            open_reminders=len(state.reminders),
+        )
+
+
+def _arguments(call: ToolCall) -> dict[str, Any] | None:
+    try:
+        return msgspec.json.decode(call.arguments or "{}", type=dict[str, Any])
+    except msgspec.DecodeError:
+        return None

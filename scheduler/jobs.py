@@ -1,0 +1,74 @@
+"""What has to be done by the clock; each job is safe late, early, twice and on two machines."""
+
+from collections.abc import Callable
+
+import structlog
+
+from core.domain import inputs as ask
+from core.domain.outputs import Timer
+from core.errors import BrokenDataError, ConflictError, StorageError
+from core.ports import Clock, Timers
+from core.runtime.recovery import Recovery
+from core.runtime.sessions import Sessions
+
+log = structlog.get_logger(__name__)
+
+
+class Jobs:
+    """``working`` tells the keys of the sessions that this process is at work on."""
+
+    def __init__(
+        self,
+        sessions: Sessions,
+        recovery: Recovery,
+        timers: Timers,
+        clock: Clock,
+        working: Callable[[], tuple[str, ...]],
+    ) -> None:
+        self._sessions = sessions
+        self._recovery = recovery
+        self._timers = timers
+        self._clock = clock
+        self._working = working
+
+    async def fire_due(self) -> None:
+        """Resets, reminders and the end of waits."""
+        try:
+            for timer in await self._timers.due(self._clock.now()):
+                await self._fire(timer)
+        except StorageError as error:
+            log.warning("timers not read", error=str(error))
+
+    async def _fire(self, timer: Timer) -> None:
+        try:
+            answered = await self._sessions.ask(timer.key, self._wish(timer))
+        except ConflictError as error:
+            log.info("timer is another's", timer=timer.id, error=str(error))
+            return
+        except BrokenDataError as error:
+            log.warning("timer of a broken session", timer=timer.id, error=str(error))
+            answered = False
+        if not answered:
+            await self._timers.clear(timer.id)
+
+    def _wish(self, timer: Timer) -> ask.Input:
+        now = self._clock.now()
+        match timer.kind:
+            case "idle" | "daily":
+                return ask.Expire(at=now)
+            case "reminder":
+                return ask.Remind(at=now, reminder_id=timer.data)
+            case "wake":
+                return ask.Wake(at=now, turn=int(timer.data))
+
+    async def renew_leases(self) -> None:
+        try:
+            await self._sessions.renew(self._working())
+        except StorageError as error:
+            log.warning("leases not renewed", error=str(error))
+
+    async def take_up_abandoned(self) -> None:
+        try:
+            await self._recovery.run()
+        except StorageError as error:
+            log.warning("abandoned turns not read", error=str(error))
