@@ -52,7 +52,7 @@ class OpenAIStandIn(StandIn):
 
     def __init__(self, respond: Respond = echo, api_key: str | None = None) -> None:
         super().__init__()
-        self.respond = respond
+        self.respond: Respond = respond
         self.api_key = api_key
         self.requests: list[Json] = []
         self.violations: list[str] = []

@@ -1,7 +1,10 @@
 """Faults, hooks and the call log, the same for every stand-in; no SDK here."""
 
 import asyncio
+import os
+import signal
 import socket
+import sys
 from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
@@ -24,6 +27,7 @@ from tests.standins.faults import (
     too_many,
 )
 
+PUT_A_CUP = "import sys, urllib.request as u; u.urlopen(sys.argv[1], b'')"
 CUT = (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError)
 
 
@@ -177,6 +181,25 @@ async def test_a_hook_can_cut_before_and_after_the_effect(shelf: Shelf, client: 
             await client.put(thing)
     assert shelf.things == ["plate"]
     assert await client.put("fork") == (200, "2")
+
+
+@pytest.mark.parametrize(
+    ("side", "things"), [("before", []), ("after", ["cup"])], ids=["before", "after"]
+)
+async def test_a_process_is_killed_on_either_side_of_the_effect(
+    shelf: Shelf, side: str, things: list[str]
+) -> None:
+    def kill(call: Call) -> Fault:
+        os.kill(process.pid, signal.SIGKILL)
+        return Reset()
+
+    setattr(shelf, side, kill)
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", PUT_A_CUP, f"{shelf.url}/put?thing=cup"
+    )
+    assert await process.wait() == -signal.SIGKILL
+    await shelf.wait_for(lambda: shelf.calls[0].outcome != "open")
+    assert shelf.things == things
 
 
 async def test_it_comes_back_on_the_same_port_with_its_state(shelf: Shelf, client: Client) -> None:

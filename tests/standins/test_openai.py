@@ -1,14 +1,17 @@
 """The genuine litellm against the model stand-in: streams, tools, errors and hang-ups."""
 
+# pyright: reportUnknownMemberType=false
+
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, cast
 
 import aiohttp
 import litellm
 import pytest
 from litellm import exceptions
+from litellm.llms.custom_httpx.async_client_cleanup import close_litellm_async_clients
 
 from tests.standins.faults import BAD_GATEWAY, Fault, StoreThenCut, too_many
 from tests.standins.openai import (
@@ -37,7 +40,7 @@ async def tidy_litellm(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
     """It keeps open connections by event loop, and each test has its own."""
     monkeypatch.setattr(litellm, "suppress_debug_info", True)
     yield
-    await litellm.close_litellm_async_clients()
+    await close_litellm_async_clients()
     litellm.in_memory_llm_clients_cache.flush_cache()
 
 
@@ -48,7 +51,7 @@ async def ai() -> AsyncIterator[OpenAIStandIn]:
 
 
 async def ask(ai: OpenAIStandIn, *messages: Json, **more: Any) -> Any:
-    answer = await litellm.acompletion(  # pyright: ignore[reportUnknownMemberType]
+    answer = await litellm.acompletion(
         model="openai/test",
         messages=list(messages) or [USER],
         api_base=f"{ai.url}/v1",
@@ -68,6 +71,10 @@ async def stream(ai: OpenAIStandIn, *messages: Json, **more: Any) -> list[Any]:
 
 def whole(chunks: list[Any]) -> Any:
     return cast(Any, litellm.stream_chunk_builder(chunks))
+
+
+async def ask_streaming(ai: OpenAIStandIn, *messages: Json, **more: Any) -> Any:
+    return whole(await stream(ai, *messages, **more))
 
 
 async def test_without_a_script_it_echoes(ai: OpenAIStandIn) -> None:
@@ -97,13 +104,13 @@ async def test_a_text_is_streamed_in_pieces_with_usage(ai: OpenAIStandIn) -> Non
     assert answer.choices[0].finish_reason == "stop"
 
 
-@pytest.mark.parametrize("streaming", [True, False], ids=["stream", "whole"])
-async def test_parallel_tool_calls_and_their_results(ai: OpenAIStandIn, *, streaming: bool) -> None:
+@pytest.mark.parametrize("asking", [ask, ask_streaming], ids=["whole", "stream"])
+async def test_parallel_tool_calls_and_their_results(
+    ai: OpenAIStandIn, asking: Callable[..., Awaitable[Any]]
+) -> None:
     calls = (ToolCall("now", {"zone": "Europe/Vienna"}), ToolCall("now", {"zone": "Asia/Tokyo"}))
     ai.script(Reply(tool_calls=calls), Reply(text="noon and evening"))
-    how = {True: lambda: stream(ai, tools=TOOLS), False: lambda: ask(ai, tools=TOOLS)}
-    got = await how[streaming]()
-    message = (whole(got) if streaming else got).choices[0].message
+    message = (await asking(ai, tools=TOOLS)).choices[0].message
     assert [json.loads(c.function.arguments) for c in message.tool_calls] == [
         call.arguments for call in calls
     ]

@@ -7,7 +7,7 @@ import pytest
 from aiohttp import web
 from telegram import Bot, Update
 from telegram.error import Conflict, TelegramError
-from telegram.ext import Application, ApplicationBuilder, ExtBot
+from telegram.ext import Updater
 
 from tests.standins.telegram import TelegramStandIn
 from tests.standins.test_telegram import GROUP, sdk_bot
@@ -143,19 +143,16 @@ async def test_in_a_group_the_bot_hears_what_is_for_it(tg: TelegramStandIn, bot:
     assert len(ada.sees(GROUP)) == 5
 
 
-async def test_the_sdks_own_updater_polls_and_stops(tg: TelegramStandIn) -> None:
-    app: Application[ExtBot[None], object, object, object, object, object] = (
-        ApplicationBuilder().token(tg.token).base_url(f"{tg.url}/bot").build()
-    )
+async def test_the_sdks_own_updater_polls_and_stops(tg: TelegramStandIn, bot: Bot) -> None:
+    took: asyncio.Queue[object] = asyncio.Queue()
     errors: list[TelegramError] = []
-    assert app.updater is not None
-    async with app:
-        await app.updater.start_polling(error_callback=errors.append)
+    async with Updater(bot, took) as updater:
+        await updater.start_polling(error_callback=errors.append)
         said = tg.user(7).says("hello")
-        update = await asyncio.wait_for(app.update_queue.get(), 5)
-        assert isinstance(update, Update)
-        assert update.update_id == said.update_id
-        await app.updater.stop()
+        update = await asyncio.wait_for(took.get(), 5)
+        await updater.stop()
+    assert isinstance(update, Update)
+    assert update.update_id == said.update_id
     assert (errors, tg.updates.pending) == ([], [])
 
 
