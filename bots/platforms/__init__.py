@@ -1,0 +1,75 @@
+"""What a platform's module offers: one ``PLATFORM``; it may import nothing of the runtime."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime
+from typing import Protocol
+
+import msgspec
+from starlette.routing import Route
+
+from core.domain.messages import Inbound
+from core.ports import Channel, Clock
+
+
+class Variable(msgspec.Struct, frozen=True, kw_only=True):
+    """One environment variable of the platform; a test compares them with ``.env.example``."""
+
+    name: str
+    help: str
+    secret: bool = False
+
+
+class Health(msgspec.Struct, frozen=True, kw_only=True):
+    """``detail`` says what is wrong and what to do, or how all is well; it holds no secret."""
+
+    ok: bool
+    detail: str
+    last_sign: datetime | None = None
+    """When the platform was last heard from, UTC."""
+
+
+class Site(msgspec.Struct, frozen=True, kw_only=True):
+    """What a platform is given. ``accept`` returns when a message is on disk; only then may the
+    platform be told that we have it. It raises StorageError: then it must not be told.
+
+    ``commands`` are the slash commands for a native menu: names with their summaries.
+    """
+
+    accept: Callable[[Inbound], Awaitable[None]]
+    clock: Clock
+    commands: tuple[tuple[str, str], ...]
+    public_url: str = ""
+
+
+class Adapter(Protocol):
+    """One platform at work. Start and stop may be called twice over."""
+
+    @property
+    def channel(self) -> Channel: ...
+
+    @property
+    def routes(self) -> tuple[Route, ...]:
+        """For webhooks; () where there are none."""
+        ...
+
+    async def start(self) -> None:
+        """Begins to take messages. It does not fail because the platform is out of reach, or
+        refuses us: it goes on trying, or not, and ``health`` says so."""
+        ...
+
+    async def stop(self) -> None:
+        """Takes no more messages; sending goes on until ``close``."""
+        ...
+
+    async def close(self) -> None: ...
+
+    def health(self) -> Health: ...
+
+
+class Platform(msgspec.Struct, frozen=True, kw_only=True):
+    """``build`` is given the values of the platform's variables that are set. It returns None where
+    the platform is not configured, and raises ConfigurationError with all faults, one a line."""
+
+    name: str
+    variables: tuple[Variable, ...]
+    build: Callable[[Mapping[str, str], Site], Adapter | None]

@@ -85,9 +85,7 @@ class Agent:
             await asyncio.wait(tasks, timeout=seconds)
         for task in tasks:
             task.cancel()
-        await asyncio.gather(
-            *(w.task for w in works.values()), *self._leaving, return_exceptions=True
-        )
+        await asyncio.gather(*tasks, *self._leaving, return_exceptions=True)
 
     def _dismiss(self, key: str, work: Work) -> None:
         del self._works[key]
