@@ -278,6 +278,22 @@ class Tool(Protocol):
     async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> ToolOutput: ...
 
 
+class Pace(msgspec.Struct, frozen=True):
+    """``burst`` calls at once, then one every ``interval`` seconds."""
+
+    interval: float
+    burst: int
+
+
+class Paces(msgspec.Struct, frozen=True):
+    """The defaults are Telegram's published limits: one a second in a chat, 30 a second in all."""
+
+    chat: Pace = Pace(1.0, 3)
+    bot: Pace = Pace(1 / 30, 30)
+    cosmetic_reserve: int = 1
+    """Calls of a chat's burst that are left to real messages."""
+
+
 class Channel(Protocol):
     """The sending side of one platform. Raises TransientError when it is proved that nothing was
     sent, PermanentError when the platform says never, UnknownOutcomeError for all the rest."""

@@ -8,7 +8,7 @@ import msgspec
 from starlette.routing import Route
 
 from core.domain.messages import Inbound
-from core.ports import Channel, Clock
+from core.ports import Channel, Clock, Paces
 
 
 class Variable(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,3 +73,6 @@ class Platform(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     variables: tuple[Variable, ...]
     build: Callable[[Mapping[str, str], Site], Adapter | None]
+    paces: Paces = Paces()
+    terminal: bool = False
+    """It takes over the terminal: for ``stillhere chat`` alone, and its user is the operator."""

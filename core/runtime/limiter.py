@@ -1,41 +1,26 @@
 """One pace for everything that goes to a chat and to a bot; it keeps time, it sends nothing."""
 
 from collections import OrderedDict
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 
-import msgspec
-
 from core.domain.keys import Address
-from core.ports import Clock
+from core.ports import Clock, Pace, Paces
 
 REMEMBERED_CHATS = 10_000
-
-
-class Pace(msgspec.Struct, frozen=True):
-    """``burst`` calls at once, then one every ``interval`` seconds."""
-
-    interval: float
-    burst: int
-
-
-class Paces(msgspec.Struct, frozen=True):
-    """The defaults are Telegram's published limits: one a second in a chat, 30 a second in all."""
-
-    chat: Pace = Pace(1.0, 3)
-    bot: Pace = Pace(1 / 30, 30)
-    cosmetic_reserve: int = 1
-    """Calls of a chat's burst that are left to real messages."""
+DEFAULT_PACES = Paces()
 
 
 class Limiter:
     """The generic cell rate algorithm, a chat and a bot at a time.
 
     A place is kept as the time at which its next call would be exactly on pace; a 429 moves it.
+    ``paces`` has those of the platforms that differ from the default.
     """
 
-    def __init__(self, clock: Clock, paces: Paces | None = None) -> None:
+    def __init__(self, clock: Clock, paces: Mapping[str, Paces] | None = None) -> None:
         self._clock = clock
-        self._paces = paces or Paces()
+        self._paces = dict(paces or {})
         self._due: OrderedDict[str, datetime] = OrderedDict()
         self._blocked: OrderedDict[str, datetime] = OrderedDict()
 
@@ -49,7 +34,7 @@ class Limiter:
 
     def try_acquire(self, address: Address) -> bool:
         """For what may be left out: False when the chat or the bot is short."""
-        if self._wait(address, self._paces.cosmetic_reserve) > 0:
+        if self._wait(address, self._of(address).cosmetic_reserve) > 0:
             return False
         self._take(address)
         return True
@@ -80,7 +65,11 @@ class Limiter:
 
     def _places(self, address: Address, reserve: int) -> tuple[tuple[str, Pace, int], ...]:
         bot = f"{address.platform}:{address.account}"
-        return ((address.lane, self._paces.chat, reserve), (bot, self._paces.bot, reserve))
+        paces = self._of(address)
+        return ((address.lane, paces.chat, reserve), (bot, paces.bot, reserve))
+
+    def _of(self, address: Address) -> Paces:
+        return self._paces.get(address.platform, DEFAULT_PACES)
 
 
 def _put(places: OrderedDict[str, datetime], name: str, value: datetime) -> None:

@@ -1,0 +1,76 @@
+"""How the process logs: one line an event, in plain text or JSON, and never a secret."""
+
+import logging
+import re
+import sys
+from typing import TextIO
+from urllib.parse import quote, unquote, urlsplit
+
+import structlog
+from structlog.typing import Processor
+
+HIDDEN = "***"
+_NOISY = ("httpx", "httpcore", "telegram", "apscheduler", "uvicorn.access", "litellm", "LiteLLM")
+"""HTTP libraries log whole URLs at INFO, tokens in them."""
+
+
+class Redactor(logging.Formatter):
+    """Renders a record by the inner formatter, then hides every secret in the finished text."""
+
+    def __init__(self, inner: logging.Formatter, secrets: frozenset[str]) -> None:
+        super().__init__()
+        self._inner = inner
+        forms = {form for secret in secrets for form in (secret, quote(secret, safe=""))}
+        longest_first = sorted(forms, key=len, reverse=True)
+        self._pattern = re.compile("|".join(map(re.escape, longest_first))) if forms else None
+
+    def format(self, record: logging.LogRecord) -> str:
+        text = self._inner.format(record)
+        return self._pattern.sub(HIDDEN, text) if self._pattern else text
+
+
+def database_secrets(url: str) -> frozenset[str]:
+    """The password of a database's URL, as it stands there and as it is meant."""
+    password = urlsplit(url).password or ""
+    return frozenset({password, unquote(password)} - {""})
+
+
+def set_up_logs(level: str, form: str, secrets: frozenset[str], stream: TextIO) -> None:
+    """From here on structlog and the standard library write to ``stream``."""
+    shared: list[Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.add_logger_name,
+        structlog.stdlib.ExtraAdder(),
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.StackInfoRenderer(),
+        structlog.processors.format_exc_info,
+    ]
+    renderer: Processor = (
+        structlog.processors.JSONRenderer()
+        if form == "json"
+        else structlog.dev.ConsoleRenderer(colors=stream.isatty())
+    )
+    inner = structlog.stdlib.ProcessorFormatter(
+        foreign_pre_chain=shared,
+        processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer],
+    )
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(Redactor(inner, secrets))
+    logging.basicConfig(level=level, handlers=[handler], force=True)
+    for name in _NOISY:
+        logging.getLogger(name).setLevel(logging.WARNING)
+    structlog.configure(
+        processors=[
+            structlog.stdlib.filter_by_level,
+            *shared,
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
+        wrapper_class=structlog.stdlib.BoundLogger,
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        cache_logger_on_first_use=True,
+    )
+
+
+def standard_error() -> TextIO:
+    return sys.stderr
