@@ -79,9 +79,11 @@ class LiteLLMModel:
         failures: list[ModelFailure] = []
         for name in (self._options.name, *self._options.fallbacks):
             result = await self._persist(name, request, on_text)
-            if isinstance(result, ModelReply) or result.kind in ("too_long", "refused"):
+            if isinstance(result, ModelReply):
                 return result
             failures.append(msgspec.structs.replace(result, detail=f"{name}: {result.detail}"))
+            if result.kind in ("too_long", "refused"):
+                return failures[-1]
         return _sum_up(failures)
 
     async def _persist(
@@ -124,7 +126,10 @@ class LiteLLMModel:
     ) -> ModelReply | ModelFailure:
         reply = Assembly()
         clock = asyncio.get_running_loop().time
-        async with aclosing(await self._litellm.acompletion(**self._call(name, request))) as stream:
+        opened = await self._litellm.acompletion(**self._call(name, request))
+        if opened is None:  # with drop_params litellm swallows a 422 that comes twice
+            return ModelFailure(kind="refused", detail="422, whatever was left out")
+        async with aclosing(opened) as stream:
             async for chunk in stream:
                 silence.reschedule(clock() + self._options.silence)
                 if reply.add(chunk):

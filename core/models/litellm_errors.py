@@ -65,8 +65,9 @@ def _by_status(status: object) -> FailureKind:
 
 def _by_code(error: BaseException) -> FailureKind | None:
     body: object = getattr(error, "body", None)
-    fields = cast(Mapping[str, object], body) if isinstance(body, Mapping) else {}
-    for code in (getattr(error, "code", None), fields.get("code")):
+    fields = cast("dict[str, object]", body) if isinstance(body, dict) else dict[str, object]()
+    codes: tuple[object, ...] = (getattr(error, "code", None), fields.get("code"))
+    for code in codes:
         if isinstance(code, str) and code in BY_CODE:
             return BY_CODE[code]
     return None

@@ -32,16 +32,17 @@ def load() -> ModuleType:
     os.environ["LITELLM_OFFLINE_MODE"] = "true"  # noqa: TID251  # set, not read: the only switch
     litellm = importlib.import_module("litellm")
     vars(litellm).update(SETTINGS)
-    _quiet()
+    _quiet(litellm._logging.SecretRedactionFilter())
     for _ in litellm.completion(**_WARM_UP):
         pass
     litellm.token_counter(model="gpt-4o", text="hello")
     return litellm
 
 
-def _quiet() -> None:
+def _quiet(redaction: logging.Filter) -> None:
     """Its own handlers write to stderr; what is left goes where all logs go."""
     for name in LOGGERS:
         logger = logging.getLogger(name)
         logger.setLevel(logging.ERROR)
         logger.handlers.clear()
+        logger.addFilter(redaction)

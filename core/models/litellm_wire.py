@@ -73,10 +73,6 @@ class Assembly:
         self._finish = ""
         self._calls: list[_GrowingCall] = []
 
-    @property
-    def started(self) -> bool:
-        return bool(self.text or self._calls)
-
     def add(self, chunk: Chunk) -> bool:
         """Whether there is more text than before."""
         self.model = chunk.model or self.model

@@ -1,4 +1,4 @@
-"""What the tests of a model share: a listener, a clock that does not wait, and a maker of models."""
+"""What the tests of a model share: a listener, a clock that never waits, a maker of models."""
 
 import asyncio
 import random

@@ -1,6 +1,7 @@
 import asyncio
 import logging
 
+import msgspec
 import pytest
 
 from core.domain.messages import (
@@ -191,7 +192,8 @@ CALL = said.ToolCall("now", {"zone": "UTC"})
 async def test_half_a_call_is_no_call(
     ai: OpenAIStandIn, model: Models, heard: Heard, broken: str, pieces: int
 ) -> None:
-    ai.respond = lambda _: Reply(tool_calls=(CALL,), chunk_size=4, **{broken: pieces})
+    half = msgspec.structs.replace(Reply(tool_calls=(CALL,), chunk_size=4), **{broken: pieces})
+    ai.script(half, half)
 
     failure = failure_of(await model(attempts=2).complete(HELLO, heard.on_text))
 
@@ -329,7 +331,7 @@ async def test_a_slow_reply_is_not_silence(ai: OpenAIStandIn, model: Models, hea
 
 
 async def test_there_is_a_limit_in_all(ai: OpenAIStandIn, model: Models, heard: Heard) -> None:
-    ai.respond = lambda _: Reply(text="word " * 100, chunk_size=5, delay_per_chunk=0.05)
+    ai.script(Reply(text="word " * 100, chunk_size=5, delay_per_chunk=0.05))
 
     chosen = model(total=0.5, fallbacks=("openai/second",))
     failure = failure_of(await chosen.complete(HELLO, heard.on_text))
@@ -371,3 +373,13 @@ async def test_it_says_nothing_on_its_own(
     assert capfd.readouterr() == ("", "")
     assert KEY not in caplog.text
     assert [record.message for record in caplog.records if record.name.startswith("LiteLLM")] == []
+
+
+async def test_its_errors_reach_the_log_without_secrets(
+    model: Models, caplog: pytest.LogCaptureFixture
+) -> None:
+    await model().load()
+
+    logging.getLogger("LiteLLM").error("refused with %s", KEY)
+
+    assert caplog.messages == ["refused with REDACTED"]

@@ -32,7 +32,7 @@ TEXT: list[Event] = [
     {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "look."}},
     {"type": "content_block_stop", "index": 0},
 ]
-TOOL = {"type": "tool_use", "id": "toolu_1", "name": "now", "input": {}}
+TOOL: Event = {"type": "tool_use", "id": "toolu_1", "name": "now", "input": {}}
 CALL: list[Event] = [
     {"type": "content_block_start", "index": 1, "content_block": TOOL},
     *(

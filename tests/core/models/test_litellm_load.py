@@ -37,7 +37,7 @@ async def main():
     failure = await model.complete(ModelRequest((UserMessage("hi"),)), lambda text: None)
     ticking.cancel()
     await model.close()
-    return failure.kind, max(gaps[:loading]), max(gaps[loading:])
+    return failure.kind, max(gaps[:loading]), max(gaps[loading:], default=0)
 
 sys.addaudithook(watch)
 kind, loading, calling = asyncio.run(main())

@@ -1,0 +1,40 @@
+"""The built-in agent for a first try; it needs no key, no network, and makes nothing up."""
+
+import re
+from collections.abc import Awaitable, Callable
+
+from core.domain.messages import ModelReply, ModelRequest, Usage
+from core.models.demo_replies import answer, calls_for
+from core.models.demo_view import view_of
+from core.ports import OnText
+
+WORD_PAUSE = 0.03
+"""Seconds; about the pace of a real model."""
+_WORDS = re.compile(r"\S+\s*")
+
+
+class DemoModel:
+    """Deterministic: the same conversation gets the same answer."""
+
+    name = "demo"
+
+    def __init__(self, sleep: Callable[[float], Awaitable[None]]) -> None:
+        self._sleep = sleep
+
+    async def complete(self, request: ModelRequest, on_text: OnText) -> ModelReply:
+        view = view_of(request.messages)
+        calls = calls_for(view, {tool.name for tool in request.tools})
+        text = "" if calls else answer(view)
+        await self._stream(text, on_text)
+        return ModelReply(text=text, calls=calls, usage=_usage(request, text), model=self.name)
+
+    async def _stream(self, text: str, on_text: OnText) -> None:
+        for word in _WORDS.finditer(text):
+            await self._sleep(WORD_PAUSE)
+            on_text(text[: word.end()])
+
+
+def _usage(request: ModelRequest, text: str) -> Usage:
+    """One token is four characters."""
+    prompt = sum(len(message.text) for message in request.messages)
+    return Usage(prompt // 4 + 1, len(text) // 4 + 1)
