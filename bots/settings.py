@@ -17,14 +17,16 @@ _SHORTEST_SECRET = 6
 
 
 def _words(value: object) -> object:
-    return [word.strip() for word in value.split(",") if word.strip()] if isinstance(value, str) else value
+    if not isinstance(value, str):
+        return value
+    return [word.strip() for word in value.split(",") if word.strip()]
 
 
 Words = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_words)]
 
 
 class Settings(BaseSettings):
-    """Field names are the variables' names in lower case; see ``.env.example`` for their meaning."""
+    """Field names are the variables' names in lower case; ``.env.example`` says what each means."""
 
     model_config = SettingsConfigDict(
         frozen=True, env_ignore_empty=True, extra="ignore", protected_namespaces=()

@@ -39,7 +39,7 @@ class Server(uvicorn.Server):
 
 
 def make_server(readiness: Readiness, routes: Sequence[BaseRoute]) -> Server:
-    """``/healthz`` says that the process lives, ``/readyz`` that it can do its work, and why not."""
+    """``/healthz`` says that the process lives, ``/readyz`` whether it can work, and why not."""
 
     async def healthz(request: Request) -> Response:
         return PlainTextResponse("ok\n")

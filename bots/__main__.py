@@ -1,0 +1,5 @@
+"""``python -m bots`` is ``stillhere``."""
+
+from bots.cli import main
+
+main()

@@ -1,0 +1,225 @@
+"""The composition root: builds every object, starts and stops them in order; decides nothing."""
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+import structlog
+
+from bots.clock import claim_code, short_id
+from bots.model import build_model, chosen
+from bots.platforms import Adapter, Platform, Site
+from bots.settings import Settings
+from bots.web import Server, make_server
+from core import commands as commands_package
+from core import tools as tools_package
+from core.commands.base import Command
+from core.domain.messages import Inbound
+from core.errors import ConfigurationError, StorageError
+from core.models.demo import DemoModel
+from core.models.litellm import LiteLLMModel
+from core.plugins import discover
+from core.ports import Channel, Clock, Model, Store, Tool
+from core.runtime.access import Access
+from core.runtime.admission import Admission
+from core.runtime.agent import Agent, Outside
+from core.runtime.delivery import Delivery
+from core.runtime.limiter import Limiter
+from core.runtime.recovery import Recovery
+from core.runtime.sessions import Holder, Sessions
+from core.runtime.toolbox import Toolbox
+from scheduler.jobs import Jobs
+from scheduler.ticker import Ticker
+
+FLUSH_SECONDS = 5.0
+"""What is left of a PaaS's 30 seconds for the outbox, after 20 for the turns."""
+TIMER_SECONDS = 1.0
+LEASE_SECONDS = 15.0
+SIGN_SECONDS = 60.0
+"""How often the last sign of life of each platform is written down, for ``doctor``."""
+
+log = structlog.get_logger(__name__)
+
+
+class Ground(msgspec.Struct, frozen=True, kw_only=True):
+    """What the service stands on; tests bring their own."""
+
+    settings: Settings
+    environment: Mapping[str, str]
+    store: Store
+    platforms: Mapping[str, Platform]
+    clock: Clock
+    model: Model | None = None
+    """None: as the settings say."""
+
+
+class Service:
+    def __init__(self, ground: Ground) -> None:
+        """Raises ConfigurationError with every fault of every platform, one a line."""
+        self._ground = ground
+        self._clock = ground.clock
+        self._store = ground.store
+        settings = ground.settings
+        commands: dict[str, Command] = discover(commands_package, "COMMAND")
+        self.adapters = self._build_adapters(commands)
+        channels: dict[str, Channel] = {n: a.channel for n, a in self.adapters.items()}
+        self.model = ground.model or build_model(settings, ground.environment, self._clock)
+        policy = settings.policy(self.model.name)
+        owner = short_id()
+        self._sessions = Sessions(
+            self._store, channels, policy, self._clock, Holder(owner, LEASE_SECONDS)
+        )
+        self._access = Access(self._store, frozenset(settings.allowed_users))
+        self._admission = Admission(
+            self._sessions, self._access, commands, self._store, self._clock
+        )
+        limiter = Limiter(self._clock, {n: p.paces for n, p in ground.platforms.items()})
+        self._agent = Agent(
+            self._sessions,
+            Outside(
+                store=self._store,
+                outbox=self._store,
+                channels=channels,
+                model=self.model,
+                toolbox=Toolbox(self._tools(), self._clock, short_id),
+                limiter=limiter,
+                clock=self._clock,
+                owner=owner,
+            ),
+        )
+        self._delivery = Delivery(self._store, channels, limiter, self._clock, owner)
+        self._sessions.subscribe(self._agent.reconcile)
+        self._sessions.subscribe(lambda state: self._delivery.nudge())
+        self._recovery = Recovery(self._sessions, self._store, self._clock)
+        jobs = Jobs(self._sessions, self._recovery, self._store, self._clock, self._agent.working)
+        self._ticker = Ticker(
+            (
+                (jobs.fire_due, TIMER_SECONDS),
+                (jobs.renew_leases, LEASE_SECONDS / 3),
+                (jobs.take_up_abandoned, LEASE_SECONDS / 3),
+                (self._write_signs, SIGN_SECONDS),
+            )
+        )
+        self._tasks: list[asyncio.Task[None]] = []
+        self._ready = False
+
+    def _build_adapters(self, commands: Mapping[str, Command]) -> dict[str, Adapter]:
+        ground = self._ground
+        site = Site(
+            accept=self._accept,
+            clock=ground.clock,
+            commands=tuple((name, command.summary) for name, command in commands.items()),
+            public_url=ground.settings.public_url.rstrip("/"),
+        )
+        adapters: dict[str, Adapter] = {}
+        faults: list[str] = []
+        for name, platform in ground.platforms.items():
+            values = {
+                variable.name: ground.environment[variable.name]
+                for variable in platform.variables
+                if ground.environment.get(variable.name)
+            }
+            try:
+                adapter = platform.build(values, site)
+            except ConfigurationError as error:
+                faults.append(str(error))
+                continue
+            if adapter is not None:
+                adapters[name] = adapter
+        if faults:
+            raise ConfigurationError("\n".join(faults))
+        if not adapters:
+            raise ConfigurationError(
+                "no platform is set up: set TELEGRAM_BOT_TOKEN (see .env.example), "
+                "or talk in the terminal with `stillhere chat`"
+            )
+        return adapters
+
+    def _tools(self) -> dict[str, Tool]:
+        found: dict[str, Tool] = discover(tools_package, "TOOL")
+        demo = isinstance(self.model, DemoModel)
+        return {n: t for n, t in found.items() if demo or not t.demo_only}
+
+    async def _accept(self, inbound: Inbound) -> None:
+        await self._admission.accept(inbound)
+
+    async def start(self) -> None:
+        """Recovery comes before any message is taken. Raises StorageError."""
+        code = await self._access.claim_code(claim_code())
+        if code is not None and not self._of_terminal():
+            log.warning(
+                "nobody owns this bot yet: send it a DM with /start and this code", code=code
+            )
+        if isinstance(self.model, LiteLLMModel):
+            self._tasks.append(asyncio.create_task(self.model.load()))
+        await self._recovery.run()
+        self._tasks.append(asyncio.create_task(self._delivery.run()))
+        self._ticker.start()
+        for adapter in self.adapters.values():
+            await adapter.start()
+        self._ready = True
+        choice = chosen(self._ground.settings, self._ground.environment)
+        log.info("ready", platforms=sorted(self.adapters), model=self.model.name, why=choice.why)
+
+    def _of_terminal(self) -> bool:
+        return any(self._ground.platforms[name].terminal for name in self.adapters)
+
+    async def stop(self) -> None:
+        """Stops taking, lets turns finish, stores where the rest stood, flushes the outbox."""
+        self._ready = False
+        for adapter in self.adapters.values():
+            await adapter.stop()
+        self._ticker.stop()
+        await self._agent.drain(self._ground.settings.drain_seconds)
+        try:
+            await self._recovery.interrupt(tuple(self._sessions.held))
+            await self._end_tasks()
+            await self._delivery.drain(FLUSH_SECONDS)
+            await self._sessions.save_snapshots()
+        except StorageError as error:
+            log.warning("stopped without a last write; the next start recovers", error=str(error))
+        for adapter in self.adapters.values():
+            await adapter.close()
+        if isinstance(self.model, LiteLLMModel):
+            await self.model.close()
+        log.info("stopped")
+
+    async def _end_tasks(self) -> None:
+        tasks, self._tasks = self._tasks, []
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def server(self) -> Server:
+        routes = [route for adapter in self.adapters.values() for route in adapter.routes]
+        return make_server(self.readiness, routes)
+
+    async def readiness(self) -> tuple[bool, dict[str, Any]]:
+        database = "ok"
+        try:
+            await self._store.set_fact("ready asked", self._clock.now().isoformat())
+        except StorageError as error:
+            database = f"cannot be written: {error}"
+        health = {name: adapter.health() for name, adapter in self.adapters.items()}
+        detail = {
+            "database": database,
+            "platforms": {
+                name: {
+                    "ok": one.ok,
+                    "detail": one.detail,
+                    "last_sign": one.last_sign.isoformat() if one.last_sign else None,
+                }
+                for name, one in health.items()
+            },
+        }
+        well = database == "ok" and all(one.ok for one in health.values())
+        return self._ready and well, detail
+
+    async def _write_signs(self) -> None:
+        for name, adapter in self.adapters.items():
+            sign = adapter.health().last_sign
+            if sign is not None:
+                with suppress(StorageError):
+                    await self._store.set_fact(f"last sign of {name}", sign.isoformat())

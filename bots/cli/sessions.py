@@ -1,0 +1,66 @@
+"""``stillhere sessions``: looks at stored conversations, also while the service runs."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Annotated, TypeVar
+
+import msgspec
+import typer
+
+from bots.settings import read_settings
+from core.domain.fold import fold
+from core.domain.state import SessionState
+from core.errors import ConfigurationError
+from storage.store import SqlStore
+
+Result = TypeVar("Result")
+Key = Annotated[str, typer.Argument(help="As `stillhere sessions list` shows it.")]
+
+
+def register(app: typer.Typer) -> None:
+    group = typer.Typer(help="Look at stored conversations.", no_args_is_help=True)
+    group.command("list")(list_sessions)
+    group.command("show")(show)
+    group.command("events")(events)
+    app.add_typer(group, name="sessions")
+
+
+def list_sessions(
+    prefix: Annotated[str, typer.Option(help="Only keys that begin so.")] = "",
+) -> None:
+    """One line a conversation, newest first."""
+    for info in _with_store(lambda store: store.streams(prefix)):
+        work = "working" if info.open_turn else "idle"
+        when = f"{info.updated_at:%Y-%m-%d %H:%M:%S}"
+        typer.echo(f"{info.key}  {info.session_id or '-'}  {info.seq} events  {work}  {when} UTC")
+
+
+def show(
+    key: Key, at: Annotated[int, typer.Option(help="The state after this event.")] = 0
+) -> None:
+    """The state of a conversation as JSON, now or at an earlier event."""
+    log = _with_store(lambda store: store.events(key, 1, at or None))
+    if not log:
+        raise ConfigurationError(f"there is no conversation {key!r}; see `stillhere sessions list`")
+    state = fold(SessionState(key=key), log)
+    typer.echo(msgspec.json.format(msgspec.json.encode(state)).decode())
+
+
+def events(key: Key) -> None:
+    """The whole log, one event a line as JSON."""
+    log = _with_store(lambda store: store.events(key))
+    if not log:
+        raise ConfigurationError(f"there is no conversation {key!r}; see `stillhere sessions list`")
+    for recorded in log:
+        typer.echo(msgspec.json.encode(recorded).decode())
+
+
+def _with_store(look: Callable[[SqlStore], Awaitable[Result]]) -> Result:
+    async def run() -> Result:
+        store = await SqlStore.open(read_settings().database, read_only=True)
+        try:
+            return await look(store)
+        finally:
+            await store.close()
+
+    return asyncio.run(run())

@@ -1,0 +1,28 @@
+"""The model that the settings ask for; it wires, and calls none."""
+
+import random
+from collections.abc import Mapping
+
+from bots.settings import Settings, secrets_of
+from core.models.choice import DEMO, Choice, choose
+from core.models.demo import DemoModel
+from core.models.litellm import LiteLLMModel, Options
+from core.ports import Clock
+
+
+def chosen(settings: Settings, environment: Mapping[str, str]) -> Choice:
+    return choose(settings.model or None, environment)
+
+
+def build_model(
+    settings: Settings, environment: Mapping[str, str], clock: Clock
+) -> DemoModel | LiteLLMModel:
+    name = chosen(settings, environment).name
+    if name == DEMO:
+        return DemoModel(clock.sleep)
+    options = Options(
+        name=name,
+        fallbacks=settings.model_fallbacks,
+        secrets=tuple(secrets_of(environment, frozenset())),
+    )
+    return LiteLLMModel(options, clock.sleep, random.Random())  # noqa: S311 (jitter)

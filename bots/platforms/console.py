@@ -1,0 +1,181 @@
+"""The terminal as a platform: one person, whom the machine itself vouches for; it keeps nothing."""
+
+import asyncio
+import getpass
+import secrets
+import sys
+from collections.abc import AsyncIterator, Mapping
+from datetime import datetime
+
+import structlog
+from prompt_toolkit import PromptSession
+from prompt_toolkit.patch_stdout import patch_stdout
+from rich.console import Console as RichConsole
+from rich.markdown import Markdown
+from starlette.routing import Route
+
+from bots.platforms import Adapter, Health, Platform, Site
+from bots.render import plain
+from core.domain.keys import Address
+from core.domain.messages import Inbound, OutboxMessage, Part
+from core.errors import StorageError
+from core.ports import Pace, Paces
+
+NAME = "console"
+PROMPT = "you> "
+SPEAKER = "bot>"
+PREVIEW_LINES = 12
+"""The newest lines of an answer in the making that stand above the prompt."""
+REFRESH_SECONDS = 0.1
+PACE = Pace(0.05, 20)
+
+log = structlog.get_logger(__name__)
+
+
+class Screen:
+    """What is shown: answers scroll away above, the one in the making stands over the prompt."""
+
+    def __init__(self) -> None:
+        self._preview = ""
+        self._rich = RichConsole() if sys.stdout.isatty() else None
+
+    def prompt(self) -> str:
+        if not self._preview:
+            return PROMPT
+        lines = self._preview.splitlines()[-PREVIEW_LINES:]
+        return "\n".join([f"{SPEAKER} {lines[0]}", *lines[1:], PROMPT])
+
+    def preview(self, text: str) -> None:
+        self._preview = text
+
+    def show(self, text: str) -> None:
+        self._preview = ""
+        if self._rich is None:
+            sys.stdout.write(f"{SPEAKER} {text}\n")
+            sys.stdout.flush()
+            return
+        self._rich.file = sys.stdout
+        self._rich.print(SPEAKER, style="bold")
+        self._rich.print(Markdown(text))
+
+
+class ConsoleChannel:
+    """``core.ports.Channel``. A new message is shown once; an edit of a preview replaces it."""
+
+    def __init__(self, screen: Screen) -> None:
+        self._screen = screen
+        self._sent = 0
+
+    def render(self, text: str) -> tuple[Part, ...]:
+        return plain.render(text) if text.strip() else ()
+
+    def preview(self, text: str) -> Part | None:
+        return plain.render(text)[0] if text.strip() else None
+
+    async def send(self, message: OutboxMessage) -> str:
+        self._sent += 1
+        if message.kind == "preview":
+            self._screen.preview(message.part.text)
+        else:
+            self._screen.show(message.part.text)
+        return f"line {self._sent}"
+
+    async def edit(self, address: Address, platform_id: str, part: Part) -> None:
+        self._screen.preview(part.text)
+
+    async def typing(self, address: Address) -> None:
+        """The growing answer says enough."""
+
+    async def lookup(self, message: OutboxMessage) -> str | None:
+        return None
+
+
+class Console:
+    def __init__(self, site: Site, ended: asyncio.Event) -> None:
+        self._site = site
+        self._ended = ended
+        self._screen = Screen()
+        self.channel = ConsoleChannel(self._screen)
+        self.routes: tuple[Route, ...] = ()
+        self._reader: asyncio.Task[None] | None = None
+        self._last: datetime | None = None
+        self._user = getpass.getuser()
+
+    async def start(self) -> None:
+        if self._reader is None:
+            self._reader = asyncio.create_task(self._read())
+
+    async def stop(self) -> None:
+        reader, self._reader = self._reader, None
+        if reader is not None:
+            reader.cancel()
+            await asyncio.gather(reader, return_exceptions=True)
+
+    async def close(self) -> None:
+        await self.stop()
+
+    def health(self) -> Health:
+        return Health(ok=True, detail="the terminal is here", last_sign=self._last)
+
+    async def _read(self) -> None:
+        try:
+            lines = self._typed() if sys.stdin.isatty() else _piped()
+            async for line in lines:
+                if line.strip():
+                    await self._take(line)
+        finally:
+            self._ended.set()
+
+    async def _take(self, line: str) -> None:
+        self._last = self._site.clock.now()
+        inbound = Inbound(
+            address=Address(platform=NAME, account="local", chat=self._user),
+            update_id=secrets.token_hex(8),
+            user=self._user,
+            text=line,
+            sent_at=self._last,
+            trusted=True,
+        )
+        try:
+            await self._site.accept(inbound)
+        except StorageError as error:
+            log.warning("message not stored", error=str(error))
+            self._screen.show("I could not write that down (the database fails). Say it again.")
+
+    async def _typed(self) -> AsyncIterator[str]:
+        session: PromptSession[str] = PromptSession(
+            self._screen.prompt, refresh_interval=REFRESH_SECONDS
+        )
+        with patch_stdout(raw=True):
+            while True:
+                try:
+                    yield await session.prompt_async(handle_sigint=False)
+                except (EOFError, KeyboardInterrupt):
+                    return
+
+
+async def _piped() -> AsyncIterator[str]:
+    reader = asyncio.StreamReader()
+    loop = asyncio.get_running_loop()
+    transport, _ = await loop.connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), sys.stdin
+    )
+    try:
+        async for line in reader:
+            yield line.decode(errors="replace")
+    finally:
+        transport.close()
+
+
+def platform(ended: asyncio.Event) -> Platform:
+    """``ended`` is set when the person has left."""
+
+    def build(values: Mapping[str, str], site: Site) -> Adapter | None:
+        return Console(site, ended)
+
+    return Platform(
+        name=NAME, variables=(), build=build, paces=Paces(chat=PACE, bot=PACE), terminal=True
+    )
+
+
+PLATFORM = platform(asyncio.Event())
