@@ -10,7 +10,7 @@ import structlog
 from structlog.typing import Processor
 
 HIDDEN = "***"
-_NOISY = ("httpx", "httpcore", "telegram", "apscheduler", "uvicorn.access", "litellm", "LiteLLM")
+_NOISY = ("httpx", "httpcore", "telegram", "apscheduler", "alembic", "litellm", "LiteLLM")
 """HTTP libraries log whole URLs at INFO, tokens in them."""
 
 

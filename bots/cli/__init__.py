@@ -24,11 +24,11 @@ def main() -> None:
     names = (asked,) if asked in COMMANDS else COMMANDS
     app = typer.Typer(
         name="stillhere",
-        help="A chat-bot service whose conversations survive a kill at any moment.",
         no_args_is_help=True,
         add_completion=False,
         pretty_exceptions_enable=False,
     )
+    app.callback()(_no_options)
     for name in names:
         importlib.import_module(f"bots.cli.{name}").register(app)
     try:
@@ -37,6 +37,10 @@ def main() -> None:
         _fail("Wrong configuration", error, EXIT_CONFIGURATION)
     except StorageError as error:
         _fail("The database does not answer", error, EXIT_DATABASE)
+
+
+def _no_options() -> None:
+    """A chat-bot service whose conversations survive a kill at any moment."""
 
 
 def _fail(head: str, error: Exception, code: int) -> None:

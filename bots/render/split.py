@@ -22,8 +22,8 @@ _LINE = regex.compile(r"\n")
 _SENTENCE_END = regex.compile(r"""[.!?…]+["'”’»)\]]*(?=\s)|[。！？]+[」』”’）]*""")  # noqa: RUF001
 _SPACES = regex.compile(r"\s+")
 _GRAPHEME = regex.compile(r"\X")
-# A space with a mark on it is a grapheme that shows.
-_LEADING = regex.compile(r"(?:\n|\s(?![\p{M}\p{Grapheme_Extend}\u200d]))*+")
+# A space with a mark on it is a grapheme that shows; controls take no mark.
+_LEADING = regex.compile(r"(?:[\t\n\x85\u2028\u2029]|\s(?![\p{M}\p{Grapheme_Extend}\u200d]))*+")
 _BLANK_LINES = regex.compile(r"(?:[^\S\n]*\n)*+")
 
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from bots.render.telegram import render, render_preview
 from tests.bots.render import checks, sources
 
-LINES = ["x = 1", "    return y  # 😀", "", "\tz", "a" * 30, "b c " * 7]
+LINES = ["x = 1", "    return y  # 😀", "", "\tz", "a" * 30, "b c " * 7, "w " * 28]
 
 usual = settings(max_examples=300, deadline=None)
 
