@@ -89,7 +89,7 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 def _detail(error: BaseException, redact: Callable[[str], str]) -> str:
     status = getattr(error, "status_code", None)
     code = f" {status}" if isinstance(status, int) else ""
-    words = " ".join((str(error)).split())
+    words = " ".join(redact(str(error)).split())
     return f"{type(error).__name__}{code}: {words}"[:LONGEST_DETAIL]
 
 

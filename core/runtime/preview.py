@@ -19,8 +19,6 @@ TICK = 0.4
 TYPING_EVERY = 4.0
 """Telegram shows typing for five seconds."""
 TYPING_LONGEST = 600.0
-FIRST_CHARACTERS = 20
-"""Less than this is not worth a message of its own yet."""
 CLAIM_SECONDS = 60.0
 """A first text takes less; its row counts as unknown after that."""
 CLOSING = 5.0
@@ -110,8 +108,6 @@ class Preview:
         stage = self._stage
         part = stage.channel.preview(self._text)
         if part is None or part == self._shown:
-            return True
-        if not self._platform_id and len(part.text) < FIRST_CHARACTERS:
             return True
         if not stage.limiter.try_acquire(self._address):
             return True
