@@ -26,9 +26,10 @@ from core.runtime.access import Access
 from core.runtime.admission import Admission
 from core.runtime.agent import Agent, Outside
 from core.runtime.delivery import Delivery
+from core.runtime.holder import Holder
 from core.runtime.limiter import Limiter
 from core.runtime.recovery import Recovery
-from core.runtime.sessions import Holder, Sessions
+from core.runtime.sessions import Sessions
 from core.runtime.toolbox import Toolbox
 from scheduler.jobs import Jobs
 from scheduler.ticker import Ticker
@@ -37,6 +38,7 @@ FLUSH_SECONDS = 5.0
 """What is left of a PaaS's 30 seconds for the outbox, after 20 for the turns."""
 TIMER_SECONDS = 1.0
 LEASE_SECONDS = 15.0
+"""How long a session stays with a process that says nothing; renewed at a third of it."""
 SIGN_SECONDS = 60.0
 """How often the last sign of life of each platform is written down, for ``doctor``."""
 
@@ -53,6 +55,7 @@ class Ground(msgspec.Struct, frozen=True, kw_only=True):
     clock: Clock
     model: Model | None = None
     """None: as the settings say."""
+    lease: float = LEASE_SECONDS
 
 
 class Service:
@@ -67,10 +70,8 @@ class Service:
         channels: dict[str, Channel] = {n: a.channel for n, a in self.adapters.items()}
         self.model = ground.model or build_model(settings, ground.environment, self._clock)
         policy = settings.policy(self.model.name)
-        owner = short_id()
-        self._sessions = Sessions(
-            self._store, channels, policy, self._clock, Holder(owner, LEASE_SECONDS)
-        )
+        holder = Holder(short_id(), ground.lease)
+        self._sessions = Sessions(self._store, channels, policy, self._clock, holder)
         self._access = Access(self._store, frozenset(settings.allowed_users))
         self._admission = Admission(
             self._sessions, self._access, commands, self._store, self._clock
@@ -86,10 +87,10 @@ class Service:
                 toolbox=Toolbox(self._tools(), self._clock, short_id),
                 limiter=limiter,
                 clock=self._clock,
-                owner=owner,
+                holder=holder,
             ),
         )
-        self._delivery = Delivery(self._store, channels, limiter, self._clock, owner)
+        self._delivery = Delivery(self._store, channels, limiter, self._clock, holder)
         self._sessions.subscribe(self._agent.reconcile)
         self._sessions.subscribe(lambda state: self._delivery.nudge())
         self._recovery = Recovery(self._sessions, self._store, self._clock)
@@ -97,8 +98,8 @@ class Service:
         self._ticker = Ticker(
             (
                 (jobs.fire_due, TIMER_SECONDS),
-                (jobs.renew_leases, LEASE_SECONDS / 3),
-                (jobs.take_up_abandoned, LEASE_SECONDS / 3),
+                (jobs.renew_leases, ground.lease / 3),
+                (jobs.take_up_abandoned, ground.lease / 3),
                 (self._write_signs, SIGN_SECONDS),
             )
         )

@@ -166,4 +166,4 @@ def _call(call: ToolCall) -> dict[str, Any]:
 
 
 def _visible(text: str) -> str:
-    return text
+    return text if text.strip() else EMPTY

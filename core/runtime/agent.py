@@ -24,6 +24,7 @@ from core.domain.values import clean
 from core.errors import StillhereError
 from core.ports import Artifact, Channel, Clock, Model, Outbox, SessionStore
 from core.runtime.gate import Gate
+from core.runtime.holder import Holder
 from core.runtime.limiter import Limiter
 from core.runtime.preview import Preview, Stage
 from core.runtime.retrying import insist
@@ -48,7 +49,7 @@ class Outside(msgspec.Struct, frozen=True, kw_only=True):
     toolbox: Toolbox
     limiter: Limiter
     clock: Clock
-    owner: str
+    holder: Holder
 
 
 class Agent:
@@ -224,7 +225,7 @@ class Agent:
             outbox=self._out.outbox,
             limiter=self._out.limiter,
             clock=self._out.clock,
-            owner=self._out.owner,
+            holder=self._out.holder,
         )
         preview = Preview(preview_id(state.key, turn.number), state.key, turn.address, stage)
         preview.start()

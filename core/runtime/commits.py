@@ -1,7 +1,7 @@
 """From a decision to the one value that is stored; pure, it writes nothing."""
 
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Literal
 
 import msgspec
@@ -14,6 +14,7 @@ from core.domain.outputs import InboxId, Said, outputs, timers
 from core.domain.policy import Policy
 from core.domain.state import SessionState
 from core.ports import Artifact, Channel, Commit, Lease
+from core.runtime.holder import Holder
 
 MAX_PARTS = 40
 """A degenerate answer is cut here, and says so; the log keeps the whole."""
@@ -28,14 +29,6 @@ class Extras(msgspec.Struct, frozen=True, kw_only=True):
     artifacts: tuple[Artifact, ...] = ()
 
 
-class Offer(msgspec.Struct, frozen=True):
-    """Who commits, when, and for how long a lease would be taken."""
-
-    owner: str
-    at: datetime
-    length: timedelta
-
-
 def record(before: SessionState, events: tuple[Event, ...], at: datetime) -> tuple[Recorded, ...]:
     """The events with the numbers that follow the state's."""
     return tuple(Recorded(seq, at, event) for seq, event in enumerate(events, before.seq + 1))
@@ -46,25 +39,18 @@ def is_open(state: SessionState) -> bool:
     return state.turn is not None and state.turn.status != "waiting"
 
 
-def _lease(before: SessionState, after: SessionState, offer: Offer, extras: Extras) -> Lease | None:
-    if not is_open(after) or (extras.lease == "if opened" and before.turn is not None):
-        return None
-    length = timedelta(0) if extras.lease == "let go" else offer.length
-    return Lease(offer.owner, offer.at + length)
-
-
 class CommitBuilder:
-    """Knows how each platform renders, and the operator's numbers."""
+    """Knows how each platform renders, the operator's numbers and who takes leases."""
 
-    def __init__(self, channels: Mapping[str, Channel], policy: Policy) -> None:
+    def __init__(self, channels: Mapping[str, Channel], policy: Policy, holder: Holder) -> None:
         self._channels = channels
         self._policy = policy
+        self._holder = holder
 
     def build(
-        self, before: SessionState, events: tuple[Event, ...], offer: Offer, extras: Extras
+        self, before: SessionState, events: tuple[Event, ...], at: datetime, extras: Extras
     ) -> tuple[SessionState, Commit]:
         """The state after the events, too. Raises IllegalEventError."""
-        at = offer.at
         log = record(before, events, at)
         after = fold(before, log)
         out = outputs(before, log, self._policy)
@@ -84,9 +70,18 @@ class CommitBuilder:
             cleared=tuple(name for name in had if name not in wanted),
             access=out.access,
             artifacts=extras.artifacts,
-            lease=_lease(before, after, offer, extras),
+            lease=self._lease(before, after, at, extras),
             snapshot=after if after.seq // every > before.seq // every else None,
         )
+
+    def _lease(
+        self, before: SessionState, after: SessionState, at: datetime, extras: Extras
+    ) -> Lease | None:
+        if not is_open(after) or (extras.lease == "if opened" and before.turn is not None):
+            return None
+        if extras.lease == "let go":
+            return Lease(self._holder.owner, at)
+        return self._holder.lease(at)
 
     def _rows(self, key: str, said: Said) -> tuple[OutboxMessage, ...]:
         channel = self._channels[said.address.platform]

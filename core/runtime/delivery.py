@@ -7,14 +7,15 @@ from datetime import timedelta
 import structlog
 
 from core.errors import PermanentError, StorageError, TransientError, UnknownOutcomeError
-from core.ports import Channel, Claimed, Clock, Lease, Outbox
+from core.ports import Channel, Claimed, Clock, Outbox
+from core.runtime.holder import Holder
 from core.runtime.limiter import Limiter
 from core.runtime.retrying import backoff, insist
 
 SWEEP = 1.0
 """Seconds between looks at the outbox when nothing nudges."""
-CLAIM_SECONDS = 120.0
-"""A send takes less than this, waiting for its pace included; its claim lasts as long."""
+LONGEST_WAIT = 5.0
+"""Seconds that a claimed row waits for its chat; a chat that is blocked for longer frees it."""
 MAX_ATTEMPTS = 200
 """With the longest pause of five minutes that is over half a day of trying."""
 
@@ -28,13 +29,14 @@ class Delivery:
         channels: Mapping[str, Channel],
         limiter: Limiter,
         clock: Clock,
-        owner: str,
+        holder: Holder,
     ) -> None:
+        """``holder``'s seconds are how long a claim lasts; a send takes less than that."""
         self._outbox = outbox
         self._channels = channels
         self._limiter = limiter
         self._clock = clock
-        self._owner = owner
+        self._holder = holder
         self._nudged = asyncio.Event()
         self._sends: set[asyncio.Task[None]] = set()
 
@@ -69,8 +71,7 @@ class Delivery:
         now = self._clock.now()
         for doubtful in await self._outbox.unsettled(now):
             await self._settle(doubtful)
-        lease = Lease(self._owner, now + timedelta(seconds=CLAIM_SECONDS))
-        claimed = await self._outbox.claim(now, lease)
+        claimed = await self._outbox.claim(now, self._holder.lease(now))
         for row in claimed:
             task = asyncio.create_task(self._deliver(row))
             self._sends.add(task)
@@ -133,6 +134,9 @@ class Delivery:
 
     async def _send(self, channel: Channel, row: Claimed) -> str:
         message = row.message
+        blocked = self._limiter.blocked_for(message.address)
+        if blocked > LONGEST_WAIT:
+            raise TransientError("the chat is blocked", retry_after=blocked)
         await self._limiter.acquire(message.address)
         if row.preview_id:
             try:

@@ -44,9 +44,10 @@ class Limiter:
         until = self._clock.now() + timedelta(seconds=seconds)
         _put(self._blocked, address.lane, max(until, self._blocked.get(address.lane, until)))
 
-    def blocked_until(self, address: Address) -> datetime | None:
-        until = self._blocked.get(address.lane)
-        return until if until is not None and until > self._clock.now() else None
+    def blocked_for(self, address: Address) -> float:
+        """Seconds for which the platform wants this chat left alone."""
+        now = self._clock.now()
+        return max(0.0, (self._blocked.get(address.lane, now) - now).total_seconds())
 
     def _wait(self, address: Address, reserve: int) -> float:
         now = self._clock.now()

@@ -2,7 +2,6 @@
 
 import asyncio
 from contextlib import suppress
-from datetime import timedelta
 
 import msgspec
 import structlog
@@ -11,7 +10,8 @@ from core.domain.keys import Address
 from core.domain.messages import OutboxMessage, Part
 from core.domain.values import clean
 from core.errors import PermanentError, StorageError, TransientError, UnknownOutcomeError
-from core.ports import Channel, Clock, Lease, Outbox
+from core.ports import Channel, Clock, Outbox
+from core.runtime.holder import Holder
 from core.runtime.limiter import Limiter
 
 TICK = 0.4
@@ -19,8 +19,6 @@ TICK = 0.4
 TYPING_EVERY = 4.0
 """Telegram shows typing for five seconds."""
 TYPING_LONGEST = 600.0
-CLAIM_SECONDS = 60.0
-"""A first text takes less; its row counts as unknown after that."""
 CLOSING = 5.0
 """Seconds that a call under way may take when the answer is there."""
 
@@ -34,10 +32,7 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True):
     outbox: Outbox
     limiter: Limiter
     clock: Clock
-    owner: str
-
-    def lease(self) -> Lease:
-        return Lease(self.owner, self.clock.now() + timedelta(seconds=CLAIM_SECONDS))
+    holder: Holder
 
 
 class Preview:
@@ -131,7 +126,9 @@ class Preview:
             id=self._message_id, key=self._key, address=self._address, kind="preview", part=part
         )
         try:
-            state, self._platform_id = await stage.outbox.open_preview(message, stage.lease())
+            state, self._platform_id = await stage.outbox.open_preview(
+                message, stage.holder.lease(stage.clock.now())
+            )
         except StorageError as error:
             log.warning("no preview", message=self._message_id, error=str(error))
             return False

@@ -4,10 +4,9 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import datetime
 from weakref import WeakValueDictionary
 
-import msgspec
 import structlog
 
 from core.domain import inputs as ask
@@ -18,8 +17,9 @@ from core.domain.policy import Policy
 from core.domain.recovery import faults
 from core.domain.state import SessionState
 from core.errors import BrokenDataError, ConflictError, IllegalEventError, LeaseLostError
-from core.ports import Artifact, Channel, Clock, Commit, Lease, SessionStore
-from core.runtime.commits import CommitBuilder, Extras, Offer, is_open
+from core.ports import Artifact, Channel, Clock, Commit, SessionStore
+from core.runtime.commits import CommitBuilder, Extras, is_open
+from core.runtime.holder import Holder
 
 NO_EXTRAS = Extras()
 CACHED_STATES = 2_000
@@ -29,13 +29,6 @@ Decision = Callable[[SessionState, datetime], tuple[Event, ...]]
 Listener = Callable[[SessionState], None]
 
 log = structlog.get_logger(__name__)
-
-
-class Holder(msgspec.Struct, frozen=True):
-    """This process as the owner of leases; ``seconds`` is how long one lasts."""
-
-    owner: str
-    seconds: float = 15.0
 
 
 class Sessions:
@@ -53,10 +46,9 @@ class Sessions:
         self.held: set[str] = set()
         """Keys whose lease is ours."""
         self._store = store
-        self._builder = CommitBuilder(channels, policy)
+        self._builder = CommitBuilder(channels, policy, holder)
         self._clock = clock
-        self._owner = holder.owner
-        self._lease = timedelta(seconds=holder.seconds)
+        self._holder = holder
         self._states: OrderedDict[str, SessionState] = OrderedDict()
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._listeners: list[Listener] = []
@@ -113,8 +105,7 @@ class Sessions:
 
     async def renew(self, keys: tuple[str, ...]) -> None:
         """Keeps the leases of sessions that are being worked on. Raises StorageError."""
-        until = self._clock.now() + self._lease
-        kept = await self._store.renew(keys, Lease(self._owner, until))
+        kept = await self._store.renew(keys, self._holder.lease(self._clock.now()))
         for key in set(keys) - set(kept):
             self.held.discard(key)
 
@@ -177,8 +168,7 @@ class Sessions:
     async def _commit(
         self, before: SessionState, events: tuple[Event, ...], at: datetime, extras: Extras
     ) -> None:
-        offer = Offer(self._owner, at, self._lease)
-        after, commit = self._builder.build(before, events, offer, extras)
+        after, commit = self._builder.build(before, events, at, extras)
         try:
             await self._store.commit(commit)
         except BaseException:

@@ -54,5 +54,5 @@ class FloodLimits:
         sent = self._sent[key]
         while sent and sent[0] <= moment - window.seconds:
             sent.popleft()
-        full = len(sent) > window.calls
+        full = len(sent) >= window.calls
         return sent[0] + window.seconds - moment if full else 0.0

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 from aiohttp import web
 from telegram import Bot, Update
-from telegram.error import Conflict, TelegramError
+from telegram.error import BadRequest, Conflict, TelegramError
 from telegram.ext import Updater
 
 from tests.standins.telegram import TelegramStandIn
@@ -139,7 +139,9 @@ async def test_in_a_group_the_bot_hears_what_is_for_it(tg: TelegramStandIn, bot:
     assert reply is not None
     assert reply.reply_to_message is not None
     assert reply.reply_to_message.text == "noon"
-    assert reply.is_topic_message is None
+    assert (reply.message_thread_id, reply.is_topic_message) == (answer.message_id, None)
+    with pytest.raises(BadRequest, match="thread not found"):
+        await bot.send_message(GROUP, "a reply is no topic", message_thread_id=answer.message_id)
     assert len(ada.sees(GROUP)) == 5
 
 
