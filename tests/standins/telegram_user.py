@@ -160,7 +160,7 @@ class User:
             chat,
             self._person,
             Version(now(), text, entities_of(text)),
-            thread_id=thread_id,
+            thread_id=reply_to if thread_id is None and not chat.is_private else thread_id,
             reply_to=reply_to,
             attachment=attachment,
         )
