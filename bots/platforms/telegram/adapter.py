@@ -1,0 +1,97 @@
+"""Puts Telegram's parts together, and starts and stops them; it reads no message itself."""
+
+import asyncio
+
+import structlog
+from starlette.routing import Route
+from telegram.error import TelegramError
+
+from bots.platforms import Health, Site
+from bots.platforms.telegram.channel import TelegramChannel
+from bots.platforms.telegram.client import Client
+from bots.platforms.telegram.faults import described
+from bots.platforms.telegram.intake import Intake
+from bots.platforms.telegram.patience import Patience, TokenRefusedError
+from bots.platforms.telegram.polling import Poller
+from bots.platforms.telegram.settings import Settings
+from bots.platforms.telegram.signs import Signs
+from bots.platforms.telegram.translate import Me
+from bots.platforms.telegram.webhook import Webhook
+
+MENU_SECONDS = 5.0
+LONGEST_SUMMARY = 256
+
+log = structlog.get_logger(__name__)
+
+
+class TelegramAdapter:
+    def __init__(self, settings: Settings, site: Site) -> None:
+        self._settings = settings
+        self._commands = site.commands
+        self._client = Client(settings)
+        self._signs = Signs(site.clock)
+        self._patience = Patience(self._signs, site.clock, settings.redact)
+        self._intake = Intake(site.accept, self._client.bot)
+        self._source, self._routes = self._chosen(site)
+        self._channel = TelegramChannel(self._client.bot, self._signs, settings.redact)
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def channel(self) -> TelegramChannel:
+        return self._channel
+
+    @property
+    def routes(self) -> tuple[Route, ...]:
+        return self._routes
+
+    def health(self) -> Health:
+        return self._signs.health()
+
+    async def start(self) -> None:
+        if self._task is not None and not self._task.done():
+            return
+        await self._client.open()
+        self._signs.enter("connecting")
+        self._task = asyncio.create_task(self._run(), name="telegram")
+
+    async def stop(self) -> None:
+        """A webhook stays set: Telegram keeps what it cannot deliver until we are back."""
+        task, self._task = self._task, None
+        if task is None:
+            return
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        if not self._signs.refused:
+            self._signs.enter("off")
+
+    async def close(self) -> None:
+        await self.stop()
+        await self._client.close()
+
+    def _chosen(self, site: Site) -> tuple[Poller | Webhook, tuple[Route, ...]]:
+        bot, intake, signs, patience = self._client.bot, self._intake, self._signs, self._patience
+        if self._settings.mode == "polling":
+            return Poller(bot, intake, signs, patience), ()
+        webhook = Webhook(bot, intake, signs, patience, site.clock)
+        return webhook, (webhook.route(self._settings),)
+
+    async def _run(self) -> None:
+        try:
+            await self._patience.insist(self._introduce)
+            await self._offer_commands()
+            await self._source.run()
+        except TokenRefusedError:
+            return
+
+    async def _introduce(self) -> None:
+        me = await self._client.bot.get_me()
+        self._intake.introduce(Me(me.id, me.username or ""))
+        self._signs.heard()
+
+    async def _offer_commands(self) -> None:
+        """Best effort: the menu is a convenience."""
+        menu = [(name, summary[:LONGEST_SUMMARY]) for name, summary in self._commands]
+        try:
+            await self._client.bot.set_my_commands(menu, read_timeout=MENU_SECONDS)
+        except TelegramError as error:
+            log.warning("no command menu", error=described(error, self._settings.redact))

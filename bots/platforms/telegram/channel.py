@@ -1,0 +1,135 @@
+"""Says what was promised, in Telegram's own calls; it never repeats one that may have arrived."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+import structlog
+from telegram import Bot, LinkPreviewOptions, Message, MessageEntity, ReplyParameters
+from telegram.constants import ChatAction
+from telegram.error import BadRequest, ChatMigrated
+
+from bots.platforms.telegram import faults
+from bots.platforms.telegram.signs import Signs
+from bots.render import telegram as rendering
+from core.domain.keys import Address
+from core.domain.messages import OutboxMessage, Part
+from core.errors import TransientError
+
+TYPING_SECONDS = 5.0
+_NO_PREVIEW = LinkPreviewOptions(is_disabled=True)
+
+Result = TypeVar("Result")
+Say = Callable[[str, list[MessageEntity]], Awaitable[Result]]
+
+log = structlog.get_logger(__name__)
+
+
+class TelegramChannel:
+    def __init__(self, bot: Bot, signs: Signs, redact: Callable[[str], str]) -> None:
+        self._bot = bot
+        self._signs = signs
+        self._redact = redact
+
+    def render(self, text: str) -> tuple[Part, ...]:
+        return rendering.render(text)
+
+    def preview(self, text: str) -> Part | None:
+        return rendering.render_preview(text)
+
+    async def send(self, message: OutboxMessage) -> str:
+        sent = await self._call(lambda: self._send(message.address, message.part))
+        return str(sent.message_id)
+
+    async def edit(self, address: Address, platform_id: str, part: Part) -> None:
+        await self._call(lambda: self._edit(address, platform_id, part))
+
+    async def typing(self, address: Address) -> None:
+        await self._call(
+            lambda: self._bot.send_chat_action(
+                int(address.chat),
+                ChatAction.TYPING,
+                message_thread_id=_thread(address),
+                read_timeout=TYPING_SECONDS,
+            )
+        )
+
+    async def lookup(self, message: OutboxMessage) -> str | None:
+        """Telegram has no way to ask."""
+
+    async def _send(self, address: Address, part: Part) -> Message:
+        """A group that became a supergroup says its new id and takes nothing: it is sent there."""
+        try:
+            return await self._send_to(int(address.chat), address, part)
+        except ChatMigrated as moved:
+            return await self._send_to(moved.new_chat_id, address, part)
+
+    async def _send_to(self, chat: int, address: Address, part: Part) -> Message:
+        async def say(text: str, entities: list[MessageEntity]) -> Message:
+            return await self._bot.send_message(
+                chat,
+                text,
+                entities=entities,
+                link_preview_options=_NO_PREVIEW,
+                message_thread_id=_thread(address),
+                reply_parameters=_reply(address),
+            )
+
+        return await _or_plain(say, part)
+
+    async def _edit(self, address: Address, platform_id: str, part: Part) -> None:
+        async def say(text: str, entities: list[MessageEntity]) -> None:
+            try:
+                await self._bot.edit_message_text(
+                    text,
+                    int(address.chat),
+                    int(platform_id),
+                    entities=entities,
+                    link_preview_options=_NO_PREVIEW,
+                )
+            except BadRequest as error:
+                if not faults.is_not_modified(error):
+                    raise
+
+        await _or_plain(say, part)
+
+    async def _call(self, call: Callable[[], Awaitable[Result]]) -> Result:
+        """A refused token is not tried again: Telegram deletes bots that hammer."""
+        if self._signs.refused:
+            raise TransientError("Telegram refuses the bot token", faults.REFUSED_SECONDS)
+        try:
+            result = await call()
+        except Exception as error:  # noqa: BLE001 - whatever broke, the call may have arrived
+            if faults.fault_of(error) == "refused":
+                self._signs.enter("refused")
+            # Without its context, which may show what has to be redacted.
+            raise faults.translated(error, self._redact) from None
+        self._signs.heard()
+        return result
+
+
+async def _or_plain(say: Say[Result], part: Part) -> Result:
+    """A 400 proves that nothing was sent, and has no code that tells whether the entities were
+    its reason: whatever it was, the plain twin is tried once."""
+    entities = _entities(part)
+    try:
+        return await say(part.text, entities)
+    except BadRequest as error:
+        if not entities or not faults.is_rejected(error):
+            raise
+        log.warning("marked-up text refused, sent plain", error=str(error))
+        return await say(part.plain, [])
+
+
+def _entities(part: Part) -> list[MessageEntity]:
+    markup: list[dict[str, Any]] = part.markup or []
+    return list(MessageEntity.de_list(markup))
+
+
+def _thread(address: Address) -> int | None:
+    return int(address.thread) if address.thread else None
+
+
+def _reply(address: Address) -> ReplyParameters | None:
+    if not address.reply_to:
+        return None
+    return ReplyParameters(int(address.reply_to), allow_sending_without_reply=True)

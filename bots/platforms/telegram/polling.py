@@ -1,0 +1,47 @@
+"""Asks Telegram for updates; it moves the offset past those alone that are stored."""
+
+from datetime import timedelta
+from functools import partial
+
+from telegram import Bot, Update
+
+from bots.platforms.telegram.client import RAW
+from bots.platforms.telegram.intake import Intake
+from bots.platforms.telegram.patience import Patience
+from bots.platforms.telegram.signs import Signs
+from bots.platforms.telegram.translate import WANTED
+
+POLL = timedelta(seconds=30)
+
+
+class Poller:
+    def __init__(self, bot: Bot, intake: Intake, signs: Signs, patience: Patience) -> None:
+        self._bot = bot
+        self._intake = intake
+        self._signs = signs
+        self._patience = patience
+        self._offset: int | None = None
+
+    async def run(self) -> None:
+        """Until it is cancelled. Raises TokenRefusedError."""
+        await self._patience.insist(self._end_webhook)
+        while True:
+            for update in await self._patience.insist(self._poll):
+                await self._patience.insist(partial(self._intake.take, update.api_kwargs[RAW]))
+                self._signs.receiving()
+                self._offset = max(self._offset or 0, update.update_id + 1)
+
+    async def _end_webhook(self) -> None:
+        await self._bot.delete_webhook(drop_pending_updates=False)
+
+    async def _poll(self) -> tuple[Update, ...]:
+        """An answer confirms all below the offset, so after an empty one there is nothing left to
+        confirm; ids start anew, possibly lower, after a week without updates
+        (https://core.telegram.org/bots/api#update)."""
+        updates = await self._bot.get_updates(
+            offset=self._offset, timeout=POLL, allowed_updates=WANTED
+        )
+        self._signs.receiving()
+        if not updates:
+            self._offset = None
+        return updates
