@@ -55,6 +55,8 @@ class Ground(msgspec.Struct, frozen=True, kw_only=True):
     clock: Clock
     model: Model | None = None
     """None: as the settings say."""
+    tools: Mapping[str, Tool] | None = None
+    """None: those of ``core.tools``."""
     lease: float = LEASE_SECONDS
 
 
@@ -138,7 +140,9 @@ class Service:
             )
         return adapters
 
-    def _tools(self) -> dict[str, Tool]:
+    def _tools(self) -> Mapping[str, Tool]:
+        if self._ground.tools is not None:
+            return self._ground.tools
         found: dict[str, Tool] = discover(tools_package, "TOOL")
         demo = isinstance(self.model, DemoModel)
         return {n: t for n, t in found.items() if demo or not t.demo_only}

@@ -1,0 +1,213 @@
+"""One service with its stand-ins, killed and started again; it looks only from outside."""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import msgspec
+
+from tests.harness.child import LEDGER, Birth
+from tests.harness.scripted import respond
+from tests.harness.zygote import Request
+from tests.standins.base import Call
+from tests.standins.faults import Fault, Reset
+from tests.standins.openai import OpenAIStandIn
+from tests.standins.telegram import TelegramStandIn
+
+ROOT = Path(__file__).parents[2]
+QUIET_METHODS = ("getMe", "setMyCommands", "deleteWebhook", "sendChatAction")
+"""Calls that a kill around them is not counted for: nothing a user sees hangs on them."""
+START_SECONDS = 30.0
+
+
+class Zygote:
+    """The other end of ``tests.harness.zygote``."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+        self._turn = asyncio.Lock()
+
+    async def spawn(self, birth: Birth) -> int:
+        return (await self._ask(Request(spawn=birth)))["pid"] or 0
+
+    async def status(self, pid: int) -> int | None:
+        return (await self._ask(Request(poll=pid)))["status"]
+
+    async def _ask(self, request: Request) -> dict[str, int | None]:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        async with self._turn:
+            self._process.stdin.write(msgspec.json.encode(request) + b"\n")
+            line = await self._process.stdout.readline()
+        return msgspec.json.decode(line)
+
+
+@asynccontextmanager
+async def zygote() -> AsyncGenerator[Zygote]:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "tests.harness.zygote",
+        cwd=ROOT,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    try:
+        yield Zygote(process)
+    finally:
+        if process.stdin is not None:
+            process.stdin.close()
+        await process.wait()
+
+
+class Cell(msgspec.Struct, frozen=True):
+    """Where to kill: the ``number``-th write, or counted outside call, of the service's first life;
+    before it has an effect, or after and before anyone is told."""
+
+    kind: str
+    number: int
+    after: bool
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.number} {'after' if self.after else 'before'}"
+
+
+NO_KILL = Cell("none", 0, after=False)
+
+
+class Lab:
+    """``died`` counts the lives that ended by SIGKILL."""
+
+    def __init__(self, zygote: Zygote, folder: Path, database: str, cell: Cell) -> None:
+        self.telegram = TelegramStandIn()
+        self.model = OpenAIStandIn(respond)
+        self.died = 0
+        self.calls: list[str] = []
+        self.killed_in = ""
+        self._zygote = zygote
+        self._folder = folder
+        self._database = database
+        self._cell = cell
+        self._pid = 0
+        self._keeper: asyncio.Task[None] | None = None
+        self._wanted = False
+
+    async def __aenter__(self) -> "Lab":
+        self.telegram.start()
+        self.model.start()
+        for standin in (self.telegram, self.model):
+            standin.before = self._before
+            standin.after = self._after
+        await self.up()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._wanted = False
+        if self._pid:
+            os.kill(self._pid, signal.SIGKILL)
+        if self._keeper is not None:
+            await self._keeper
+        await asyncio.gather(
+            asyncio.to_thread(self.telegram.stop), asyncio.to_thread(self.model.stop)
+        )
+
+    async def up(self) -> None:
+        """Starts the service and keeps it up, as a supervisor does, until ``down``."""
+        self._wanted = True
+        self._pid = await self._zygote.spawn(self._birth(first=self.died == 0 and not self._keeper))
+        self._keeper = asyncio.create_task(self._keep())
+
+    async def down(self) -> int | None:
+        """SIGTERM, and the exit code; None where it had to be started again to hear it."""
+        self._wanted = False
+        if self._pid:
+            os.kill(self._pid, signal.SIGTERM)
+        assert self._keeper is not None
+        await self._keeper
+        return self._status
+
+    async def _keep(self) -> None:
+        while True:
+            self._status = await self._zygote.status(self._pid)
+            if self._status is None:
+                await asyncio.sleep(0.02)
+                continue
+            self._pid = 0
+            self.died += self._status == -signal.SIGKILL
+            if not self._wanted:
+                return
+            self._pid = await self._zygote.spawn(self._birth(first=False))
+
+    @property
+    def writes(self) -> list[str]:
+        """What the first life wrote, by name and in order."""
+        trace = self._folder / "first.trace"
+        lines = trace.read_text(encoding="utf-8").splitlines() if trace.exists() else []
+        return [line.split()[1] for line in lines]
+
+    @property
+    def effects(self) -> list[str]:
+        ledger = self._folder / "ledger"
+        return ledger.read_text(encoding="utf-8").splitlines() if ledger.exists() else []
+
+    def log(self) -> str:
+        return (self._folder / "log").read_text(encoding="utf-8", errors="replace")
+
+    def _birth(self, *, first: bool) -> Birth:
+        kill = self._cell if first and self._cell.kind == "write" else NO_KILL
+        return Birth(
+            environment={
+                "PATH": os.environ["PATH"],
+                "HOME": str(self._folder),
+                "DATABASE_URL": self._database,
+                "STILLHERE_DATA": str(self._folder),
+                "MODEL": "openai/test",
+                "OPENAI_API_KEY": "sk-stand-in-key",
+                "OPENAI_API_BASE": f"{self.model.url}/v1",
+                "TELEGRAM_BOT_TOKEN": self.telegram.token,
+                "TELEGRAM_API_URL": self.telegram.url,
+                "ALLOWED_USERS": "*",
+                "PORT": "0",
+                "DRAIN_SECONDS": "2",
+                "PTB_TIMEDELTA": "true",
+                LEDGER: str(self._folder / "ledger"),
+            },
+            log=str(self._folder / "log"),
+            trace=str(self._folder / ("first.trace" if first else "later.trace")),
+            kill_at=kill.number,
+            kill_after=kill.after,
+        )
+
+    def _before(self, call: Call) -> Fault | None:
+        if not _counts(call):
+            return None
+        self.calls.append(call.method)
+        return self._kill(call, after=False)
+
+    def _after(self, call: Call) -> Fault | None:
+        if call.method == "getUpdates" and call.effect:
+            self.calls.append(call.method)
+            fault = self._kill(call, after=False)
+            return fault or self._kill(call, after=True)
+        return self._kill(call, after=True) if _counts(call) else None
+
+    def _kill(self, call: Call, *, after: bool) -> Fault | None:
+        cell = self._cell
+        if (
+            cell.kind != "call"
+            or self.died
+            or (len(self.calls), after) != (cell.number, cell.after)
+        ):
+            return None
+        self.killed_in = call.method
+        if self._pid:
+            os.kill(self._pid, signal.SIGKILL)
+        return Reset()
+
+
+def _counts(call: Call) -> bool:
+    return call.method not in (*QUIET_METHODS, "getUpdates")
