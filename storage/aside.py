@@ -1,0 +1,39 @@
+"""A log that cannot be read is kept under another key; nothing of it is deleted."""
+
+from datetime import datetime
+
+import sqlalchemy as sa
+
+from storage.codec import micros
+from storage.rows import aside_name
+from storage.tables import inbox, outbox, snapshots, streams, timers
+
+
+def set_aside(connection: sa.Connection, key: str, at: datetime) -> str:
+    """Its promised messages are still sent, under ids that the key's next log cannot make again;
+    what it had taken and not answered has failed."""
+    name = aside_name(at)
+    kept_as = f"{key}:aside:{name}"
+    number = connection.execute(
+        sa.update(streams)
+        .where(streams.c.key == key)
+        .values(key=kept_as, open_turn=False, owner="", lease_until=0, updated_at=micros(at))
+        .returning(streams.c.id)
+    ).scalar()
+    connection.execute(sa.delete(snapshots).where(snapshots.c.stream == number))
+    connection.execute(sa.delete(timers).where(timers.c.key == key))
+    edits = sa.case((outbox.c.edits == "", ""), else_=name + ":" + outbox.c.edits)
+    connection.execute(
+        sa.update(outbox)
+        .where(outbox.c.key == key)
+        .values(id=name + ":" + outbox.c.id, key=kept_as, edits=edits)
+    )
+    connection.execute(
+        sa.update(inbox)
+        .where(inbox.c.key == key)
+        .values(
+            key=kept_as,
+            outcome=sa.case((inbox.c.outcome == "pending", "failed"), else_=inbox.c.outcome),
+        )
+    )
+    return kept_as

@@ -1,0 +1,153 @@
+"""Many commits in one transaction, by a few bulk statements; none can spoil another."""
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+import sqlalchemy as sa
+
+from core.errors import StillhereError
+from core.ports import InboxId
+from storage.checks import Ground, Head
+from storage.engine import DialectName, insert, json_list, json_rows, upsert
+from storage.rows import Prepared, Row
+from storage.tables import access, artifacts, events, inbox, outbox, snapshots, streams, timers
+
+_HEAD = tuple(Head.__struct_fields__)
+
+
+class Commits:
+    """Built once: what is the same in every transaction is made beforehand."""
+
+    def __init__(self, dialect: DialectName) -> None:
+        of_key = streams.c.key.in_(json_rows(dialect, "keys", str))
+        of_id = sa.tuple_(inbox.c.platform, inbox.c.account, inbox.c.update_id)
+        self._heads = (
+            sa.select(streams.c.id, streams.c.key, *(streams.c[name] for name in _HEAD))
+            .where(of_key)
+            .order_by(streams.c.key)
+            .with_for_update()
+        )
+        self._taken = sa.select(inbox.c.platform, inbox.c.account, inbox.c.update_id).where(
+            of_id.in_(json_rows(dialect, "ids", str, str, str))
+        )
+        self._owner = sa.select(access.c.platform, access.c.user).where(access.c.role == "owner")
+        self._open = sa.insert(streams).returning(streams.c.id, streams.c.key)
+        self._move = (
+            sa.update(streams)
+            .where(streams.c.id == sa.bindparam("of_id"))
+            .values({name: sa.bindparam(name) for name in _HEAD})
+        )
+        self._settle = (
+            sa.update(inbox)
+            .where(
+                inbox.c.platform == sa.bindparam("of_platform"),
+                inbox.c.account == sa.bindparam("of_account"),
+                inbox.c.update_id == sa.bindparam("of_update_id"),
+            )
+            .values(outcome=sa.bindparam("outcome"))
+        )
+        self._clear = sa.delete(timers).where(timers.c.id == sa.bindparam("of_id"))
+        self._snapshot = upsert(dialect, snapshots)
+        self._timer = upsert(dialect, timers)
+        self._grant = upsert(dialect, access)
+        self._artifact = insert(dialect, artifacts).on_conflict_do_nothing()
+
+    def apply(
+        self, connection: sa.Connection, work: Sequence[Prepared]
+    ) -> list[StillhereError | None]:
+        """None for each that is stored, its own error for each that is not."""
+        ids, ground = self._look(connection, work)
+        results = [_admitted(ground, prepared) for prepared in work]
+        stored = [prepared for prepared, error in zip(work, results, strict=True) if error is None]
+        if stored:
+            self._write(connection, ids, ground, stored)
+        return results
+
+    def _look(
+        self, connection: sa.Connection, work: Sequence[Prepared]
+    ) -> tuple[dict[str, int], Ground]:
+        keys = sorted({prepared.commit.key for prepared in work})
+        wanted = {"keys": json_list([key] for key in keys)}
+        found = connection.execute(self._heads, wanted).all()
+        ids: dict[str, int] = {row.key: row.id for row in found}
+        heads = {row.key: Head(*row[2:]) for row in found}
+        taken = [prepared.commit.inbox for prepared in work if prepared.commit.inbox is not None]
+        seen: Iterable[InboxId] = ()
+        if taken:
+            asked = {"ids": json_list(msgspec.structs.astuple(one) for one in taken)}
+            seen = [InboxId(*row) for row in connection.execute(self._taken, asked)]
+        owner = None
+        if any(prepared.access for prepared in work):
+            row = connection.execute(self._owner).first()
+            owner = (row[0], row[1]) if row else None
+        return ids, Ground(heads, seen, owner)
+
+    def _write(
+        self,
+        connection: sa.Connection,
+        ids: dict[str, int],
+        ground: Ground,
+        stored: Sequence[Prepared],
+    ) -> None:
+        self._write_heads(connection, ids, ground, stored)
+        for prepared in stored:
+            for row in prepared.events:
+                row["stream"] = ids[prepared.commit.key]
+
+        def write(statement: sa.Executable, rows: list[Row]) -> None:
+            if rows:
+                connection.execute(statement, rows)
+
+        write(sa.insert(events), [row for one in stored for row in one.events])
+        write(sa.insert(inbox), _sorted(row for one in stored for row in one.inbox))
+        write(self._settle, [row for one in stored for row in one.settled])
+        write(sa.insert(outbox), [row for one in stored for row in one.outbox])
+        cleared, moved = _timers(stored)
+        write(self._clear, cleared)
+        write(self._timer, moved)
+        write(self._grant, [row for one in stored for row in one.access])
+        write(self._artifact, [row for one in stored for row in one.artifacts])
+        write(self._snapshot, _snapshots(ids, stored))
+
+    def _write_heads(
+        self,
+        connection: sa.Connection,
+        ids: dict[str, int],
+        ground: Ground,
+        stored: Sequence[Prepared],
+    ) -> None:
+        keys = sorted({prepared.commit.key for prepared in stored})
+        rows = {key: msgspec.structs.asdict(ground.heads[key]) for key in keys}
+        moved = [{"of_id": ids[key], **rows[key]} for key in keys if key in ids]
+        fresh = [{"key": key, **rows[key]} for key in keys if key not in ids]
+        if moved:
+            connection.execute(self._move, moved)
+        if fresh:
+            ids.update({row[1]: row[0] for row in connection.execute(self._open, fresh)})
+
+
+def _admitted(ground: Ground, prepared: Prepared) -> StillhereError | None:
+    try:
+        ground.admit(prepared.commit)
+    except StillhereError as error:
+        return error
+    return None
+
+
+def _sorted(rows: Iterable[Row]) -> list[Row]:
+    """In one order in every process, so that two of them cannot wait for each other."""
+    return sorted(rows, key=lambda row: (row["platform"], row["account"], row["update_id"]))
+
+
+def _timers(stored: Sequence[Prepared]) -> tuple[list[Row], list[Row]]:
+    last: dict[str, Row | None] = {}
+    for prepared in stored:
+        last.update(dict.fromkeys(prepared.cleared))
+        last.update({row["id"]: row for row in prepared.timers})
+    cleared: list[Row] = [{"of_id": name} for name in sorted(last) if last[name] is None]
+    return cleared, [row for name in sorted(last) if (row := last[name]) is not None]
+
+
+def _snapshots(ids: dict[str, int], stored: Sequence[Prepared]) -> list[Row]:
+    last = {one.commit.key: one.snapshot for one in stored if one.snapshot is not None}
+    return [{**row, "stream": ids[key]} for key, row in sorted(last.items())]

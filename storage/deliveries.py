@@ -1,0 +1,183 @@
+"""The outbox in SQL: which row may go next, and what became of it; never sends."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+import sqlalchemy as sa
+
+from core.domain.messages import OutboxMessage
+from core.ports import Claimed, Lease, PreviewState
+from storage.codec import clean, micros
+from storage.engine import DialectName, insert
+from storage.rows import Row, claimed, preview_row
+from storage.tables import outbox
+
+_holds = outbox.c.holds
+_is_message = outbox.c.kind != "preview"
+_preview = outbox.alias("preview")
+_ROW = (
+    outbox.c.position,
+    outbox.c.id,
+    outbox.c.body,
+    outbox.c.attempts,
+    sa.select(_preview.c.platform_id)
+    .where(_preview.c.id == outbox.c.edits, _preview.c.state == "sent")
+    .scalar_subquery()
+    .label("preview_id"),
+)
+_FIRST_OF_LANES = sa.select(sa.func.min(outbox.c.position)).where(_holds).group_by(outbox.c.lane)
+_CLAIMABLE = (
+    sa.select(*_ROW)
+    .where(
+        outbox.c.position.in_(_FIRST_OF_LANES),
+        outbox.c.state == "pending",
+        outbox.c.not_before <= sa.bindparam("now"),
+    )
+    .order_by(outbox.c.position)
+    .limit(sa.bindparam("up_to"))
+    .with_for_update(skip_locked=True, of=outbox)
+)
+_CLAIM = (
+    sa.update(outbox)
+    .where(outbox.c.position == sa.bindparam("of_position"))
+    .values(
+        state="sending",
+        owner=sa.bindparam("owner"),
+        lease_until=sa.bindparam("lease_until"),
+        attempts=outbox.c.attempts + 1,
+    )
+)
+_ABANDON = (
+    sa.update(outbox)
+    .where(_holds, outbox.c.state == "sending", outbox.c.lease_until <= sa.bindparam("now"))
+    .values(state="unknown", holds=_is_message, error="the sender went away")
+)
+_UNKNOWN = (
+    sa.select(*_ROW)
+    .where(_holds, outbox.c.state == "unknown")
+    # The sum keeps SQLite from walking through the whole table in this order.
+    .order_by(outbox.c.position + 0)
+    .limit(sa.bindparam("up_to"))
+)
+_BACKLOG = (
+    sa.select(outbox.c.state, sa.func.count())
+    .where(outbox.c.state != sa.literal_column("'sent'"), _is_message)
+    .group_by(outbox.c.state)
+)
+_of_id = outbox.c.id == sa.bindparam("of_id")
+_under_way = outbox.c.state.in_(("sending", "unknown"))
+_SENT = (
+    sa.update(outbox)
+    .where(_of_id, outbox.c.state != "sent")
+    .values(
+        state="sent",
+        holds=False,
+        body=sa.null(),
+        error="",
+        platform_id=sa.bindparam("to_platform_id"),
+        ended_at=sa.bindparam("at"),
+    )
+)
+_RETRY = (
+    sa.update(outbox)
+    .where(_of_id, _under_way)
+    .values(
+        state="pending",
+        holds=_is_message,
+        not_before=sa.bindparam("at"),
+        error=sa.bindparam("why"),
+    )
+)
+_GIVE_UP = (
+    sa.update(outbox)
+    .where(_of_id, outbox.c.state != "sent")
+    .values(state="failed", holds=False, error=sa.bindparam("why"), ended_at=sa.bindparam("at"))
+)
+_NOT_KNOWN = (
+    sa.update(outbox)
+    .where(_of_id, outbox.c.state == "sending")
+    .values(state="unknown", holds=_is_message, error=sa.bindparam("why"))
+)
+_OLD_PREVIEW = sa.select(outbox.c.state, outbox.c.platform_id).where(_of_id).with_for_update()
+_REOPEN = (
+    sa.update(outbox)
+    .where(_of_id)
+    .values(
+        state="sending",
+        holds=True,
+        owner=sa.bindparam("owner"),
+        lease_until=sa.bindparam("lease_until"),
+        attempts=outbox.c.attempts + 1,
+    )
+)
+
+
+def claim(connection: sa.Connection, now: datetime, lease: Lease, limit: int) -> list[Claimed]:
+    rows = connection.execute(_CLAIMABLE, {"now": micros(now), "up_to": limit}).all()
+    until = micros(lease.until)
+    if rows:
+        connection.execute(
+            _CLAIM,
+            [
+                {"of_position": row.position, "owner": lease.owner, "lease_until": until}
+                for row in rows
+            ],
+        )
+    return [claimed(row.id, row.body, row.attempts + 1, row.preview_id) for row in rows]
+
+
+def unsettled(connection: sa.Connection, now: datetime, limit: int) -> list[Claimed]:
+    connection.execute(_ABANDON, {"now": micros(now)})
+    rows = connection.execute(_UNKNOWN, {"up_to": limit})
+    return [claimed(row.id, row.body, row.attempts, row.preview_id) for row in rows]
+
+
+def open_preview(
+    connection: sa.Connection, dialect: DialectName, message: OutboxMessage, lease: Lease
+) -> tuple[PreviewState, str]:
+    """One that is pending again was proved not to be out: it is opened anew."""
+    row = preview_row(message, lease)
+    made = insert(dialect, outbox).on_conflict_do_nothing(index_elements=["id"])
+    if connection.execute(made.returning(outbox.c.id), row).first() is not None:
+        return "opened", ""
+    state, platform_id = connection.execute(_OLD_PREVIEW, {"of_id": row["id"]}).one()
+    if state == "sent":
+        return "sent", platform_id
+    if state != "pending":
+        return "lost", ""
+    again = {"owner": lease.owner, "lease_until": row["lease_until"], "of_id": row["id"]}
+    connection.execute(_REOPEN, again)
+    return "opened", ""
+
+
+def backlog(connection: sa.Connection) -> dict[str, int]:
+    return {row[0]: row[1] for row in connection.execute(_BACKLOG)}
+
+
+def sent_row(message_id: str, platform_id: str, at: datetime) -> Row:
+    return {"of_id": clean(message_id), "to_platform_id": clean(platform_id), "at": micros(at)}
+
+
+def ended_row(message_id: str, error: str, at: datetime) -> Row:
+    return {"of_id": clean(message_id), "why": clean(error), "at": micros(at)}
+
+
+def mark_sent(connection: sa.Connection, rows: Sequence[Row]) -> list[None]:
+    return _update(connection, _SENT, rows)
+
+
+def mark_retry(connection: sa.Connection, rows: Sequence[Row]) -> list[None]:
+    return _update(connection, _RETRY, rows)
+
+
+def mark_failed(connection: sa.Connection, rows: Sequence[Row]) -> list[None]:
+    return _update(connection, _GIVE_UP, rows)
+
+
+def mark_unknown(connection: sa.Connection, rows: Sequence[Row]) -> list[None]:
+    return _update(connection, _NOT_KNOWN, rows)
+
+
+def _update(connection: sa.Connection, statement: sa.Update, rows: Sequence[Row]) -> list[None]:
+    connection.execute(statement, list(rows))
+    return [None] * len(rows)

@@ -1,0 +1,285 @@
+"""The store without a disk, shipped for tests; keeps every promise but durability."""
+
+import asyncio
+from collections import Counter
+from datetime import datetime
+
+from msgspec.structs import replace
+
+from core.domain.events import Recorded, Role
+from core.domain.messages import OutboxMessage
+from core.errors import StorageError
+from core.ports import (
+    AccessGrant,
+    Claimed,
+    Commit,
+    InboxId,
+    Lease,
+    Outcome,
+    PreviewState,
+    Stored,
+    StreamInfo,
+    Timer,
+)
+from storage.checks import Ground, Head
+from storage.codec import Codec, EventRow, clean, micros, moment, snapshot
+from storage.reads import these, whole_log
+from storage.rows import Prepared, Row, aside_name, claimed, prepare, preview_row, timer
+
+
+class MemoryStore:
+    """``core.ports.Store``. Rows are kept encoded, so that only what can be stored gets in."""
+
+    def __init__(self, codec: Codec | None = None) -> None:
+        self._codec = codec or Codec()
+        self._ground = Ground()
+        self._logs: dict[str, list[EventRow]] = {}
+        self._snapshots: dict[str, Row] = {}
+        self._inbox: dict[InboxId, Row] = {}
+        self._outbox: dict[str, Row] = {}
+        self._timers: dict[str, Row] = {}
+        self._access: dict[tuple[str, str], Role] = {}
+        self._artifacts: dict[str, str] = {}
+        self._facts: dict[str, str] = {}
+        self._closed = False
+
+    async def close(self) -> None:
+        self._closed = True
+
+    async def load(self, key: str) -> Stored:
+        await self._turn()
+        head = self._ground.heads.get(key, Head())
+        row = self._snapshots.get(key)
+        state = None
+        if row is not None and row["seq"] <= head.seq:
+            state = snapshot(key, row["seq"], row["version"], row["data"])
+        return Stored(state, self._log(key, 1 if state is None else state.seq + 1, head.seq))
+
+    async def events(
+        self, key: str, first: int = 1, last: int | None = None
+    ) -> tuple[Recorded, ...]:
+        await self._turn()
+        end = self._ground.heads.get(key, Head()).seq
+        return self._log(key, max(first, 1), end if last is None else min(last, end))
+
+    def _log(self, key: str, first: int, last: int) -> tuple[Recorded, ...]:
+        rows = self._logs.get(key, [])[first - 1 : max(last, 0)]
+        return whole_log(self._codec, key, rows, (first, last))
+
+    async def bodies(self, key: str, seqs: tuple[int, ...]) -> tuple[Recorded, ...]:
+        await self._turn()
+        wanted = sorted(set(seqs))
+        rows = [row for row in self._logs.get(key, []) if row.seq in set(wanted)]
+        return these(self._codec, key, rows, wanted)
+
+    async def commit(self, commit: Commit) -> None:
+        prepared = prepare(commit, self._codec)
+        await self._turn()
+        self._ground.admit(prepared.commit)
+        self._store(prepared)
+
+    def _store(self, prepared: Prepared) -> None:
+        key = prepared.commit.key
+        log = self._logs.setdefault(key, [])
+        for row in prepared.events:
+            log.append(EventRow(**{name: row[name] for name in EventRow.__struct_fields__}))
+        for row in prepared.inbox:
+            taken = InboxId(row["platform"], row["account"], row["update_id"])
+            self._inbox[taken] = row
+        for row in prepared.settled:
+            settled = InboxId(row["of_platform"], row["of_account"], row["of_update_id"])
+            if settled in self._inbox:
+                self._inbox[settled]["outcome"] = row["outcome"]
+        self._outbox.update((row["id"], row) for row in prepared.outbox)
+        for timer_id in prepared.cleared:
+            self._timers.pop(timer_id, None)
+        self._timers.update((row["id"], row) for row in prepared.timers)
+        self._access.update(
+            ((row["platform"], row["user"]), row["role"]) for row in prepared.access
+        )
+        for row in prepared.artifacts:
+            self._artifacts.setdefault(row["id"], row["text"])
+        if prepared.snapshot is not None:
+            self._snapshots[key] = prepared.snapshot
+
+    async def renew(self, keys: tuple[str, ...], lease: Lease) -> tuple[str, ...]:
+        await self._turn()
+        heads = self._ground.heads
+        kept = tuple(key for key in keys if key in heads and heads[key].owner == lease.owner)
+        for key in kept:
+            heads[key] = replace(heads[key], lease_until=micros(lease.until))
+        return kept
+
+    async def abandoned(self, now: datetime, limit: int = 100) -> tuple[str, ...]:
+        await self._turn()
+        over = [
+            (head.lease_until, key)
+            for key, head in self._ground.heads.items()
+            if head.open_turn and head.lease_until <= micros(now)
+        ]
+        return tuple(key for _, key in sorted(over, key=lambda one: one[0])[:limit])
+
+    async def streams(self, prefix: str = "", limit: int = 1000) -> tuple[StreamInfo, ...]:
+        await self._turn()
+        found = [
+            StreamInfo(
+                key=key,
+                seq=head.seq,
+                session_id=head.session_id,
+                open_turn=head.open_turn,
+                updated_at=moment(head.updated_at),
+            )
+            for key, head in reversed(self._ground.heads.items())
+            if key.startswith(prefix)
+        ]
+        return tuple(sorted(found, key=lambda info: info.updated_at, reverse=True)[:limit])
+
+    async def set_aside(self, key: str, at: datetime) -> str:
+        await self._turn()
+        name = aside_name(at)
+        kept_as = f"{key}:aside:{name}"
+        head = self._ground.heads.pop(key, None)
+        if head is not None:
+            ended = Head(seq=head.seq, session_id=head.session_id, epoch=head.epoch)
+            self._ground.heads[kept_as] = replace(ended, updated_at=micros(at))
+        self._logs[kept_as] = self._logs.pop(key, [])
+        self._snapshots.pop(key, None)
+        for row in [row for row in self._timers.values() if row["key"] == key]:
+            del self._timers[row["id"]]
+        for row in [row for row in self._outbox.values() if row["key"] == key]:
+            edits = row["edits"] and f"{name}:{row['edits']}"
+            row.update(id=f"{name}:{row['id']}", key=kept_as, edits=edits)
+        self._outbox = {row["id"]: row for row in self._outbox.values()}
+        for row in [row for row in self._inbox.values() if row["key"] == key]:
+            outcome = "failed" if row["outcome"] == "pending" else row["outcome"]
+            row.update(key=kept_as, outcome=outcome)
+        return kept_as
+
+    async def artifact(self, artifact_id: str) -> str | None:
+        await self._turn()
+        return self._artifacts.get(clean(artifact_id))
+
+    async def claim(self, now: datetime, lease: Lease, limit: int = 100) -> tuple[Claimed, ...]:
+        await self._turn()
+        first: dict[str, Row] = {}
+        for row in self._outbox.values():
+            if row["holds"]:
+                first.setdefault(row["lane"], row)
+        ready = [
+            row
+            for row in first.values()
+            if row["state"] == "pending" and row["not_before"] <= micros(now)
+        ]
+        for row in ready[:limit]:
+            row.update(
+                state="sending",
+                owner=lease.owner,
+                lease_until=micros(lease.until),
+                attempts=row["attempts"] + 1,
+            )
+        return tuple(self._claimed(row) for row in ready[:limit])
+
+    def _claimed(self, row: Row) -> Claimed:
+        preview = self._outbox.get(row["edits"], {})
+        preview_id = preview["platform_id"] if preview.get("state") == "sent" else ""
+        return claimed(row["id"], row["body"], row["attempts"], preview_id)
+
+    async def sent(self, message_id: str, platform_id: str, at: datetime) -> None:
+        changes: Row = {"holds": False, "body": None, "error": "", "ended_at": micros(at)}
+        names = ("pending", "sending", "failed", "unknown")
+        await self._change(
+            message_id, names, state="sent", platform_id=clean(platform_id), **changes
+        )
+
+    async def retry(self, message_id: str, not_before: datetime, error: str) -> None:
+        await self._change(
+            message_id,
+            ("sending", "unknown"),
+            state="pending",
+            not_before=micros(not_before),
+            error=clean(error),
+        )
+
+    async def give_up(self, message_id: str, error: str, at: datetime) -> None:
+        names = ("pending", "sending", "failed", "unknown")
+        changes: Row = {"holds": False, "error": clean(error), "ended_at": micros(at)}
+        await self._change(message_id, names, state="failed", **changes)
+
+    async def unknown(self, message_id: str, error: str) -> None:
+        await self._change(message_id, ("sending",), state="unknown", error=clean(error))
+
+    async def _change(self, message_id: str, allowed: tuple[str, ...], **changes: object) -> None:
+        await self._turn()
+        row = self._outbox.get(clean(message_id))
+        if row is not None and row["state"] in allowed:
+            row.update({"holds": row["kind"] != "preview", **changes})
+
+    async def unsettled(self, now: datetime, limit: int = 100) -> tuple[Claimed, ...]:
+        await self._turn()
+        for row in self._outbox.values():
+            if row["state"] == "sending" and row["lease_until"] <= micros(now):
+                row.update(state="unknown", holds=row["kind"] != "preview")
+        open_rows = [
+            row for row in self._outbox.values() if row["holds"] and row["state"] == "unknown"
+        ]
+        return tuple(self._claimed(row) for row in open_rows[:limit])
+
+    async def open_preview(self, message: OutboxMessage, lease: Lease) -> tuple[PreviewState, str]:
+        row = preview_row(message, lease)
+        await self._turn()
+        old = self._outbox.get(row["id"])
+        if old is not None and old["state"] == "sent":
+            return "sent", old["platform_id"]
+        if old is not None and old["state"] != "pending":
+            return "lost", ""
+        self._outbox[row["id"]] = row
+        return "opened", ""
+
+    async def backlog(self) -> dict[str, int]:
+        await self._turn()
+        return dict(
+            Counter(
+                row["state"]
+                for row in self._outbox.values()
+                if row["state"] != "sent" and row["kind"] != "preview"
+            )
+        )
+
+    async def due(self, now: datetime, limit: int = 100) -> tuple[Timer, ...]:
+        await self._turn()
+        rows = [row for row in self._timers.values() if row["due"] <= micros(now)]
+        return tuple(map(timer, sorted(rows, key=lambda row: (row["due"], row["id"]))[:limit]))
+
+    async def clear(self, timer_id: str) -> None:
+        await self._turn()
+        self._timers.pop(clean(timer_id), None)
+
+    async def role(self, platform: str, user: str) -> Role | None:
+        await self._turn()
+        return self._access.get((clean(platform), clean(user)))
+
+    async def grants(self) -> tuple[AccessGrant, ...]:
+        await self._turn()
+        return tuple(AccessGrant(*who, role) for who, role in sorted(self._access.items()))
+
+    async def fact(self, name: str) -> str | None:
+        await self._turn()
+        return self._facts.get(clean(name))
+
+    async def set_fact(self, name: str, value: str) -> None:
+        await self._turn()
+        self._facts[clean(name)] = clean(value)
+
+    async def ledger(self) -> dict[str, dict[Outcome, int]]:
+        await self._turn()
+        counts: dict[str, dict[Outcome, int]] = {}
+        for row in self._inbox.values():
+            of_platform = counts.setdefault(row["platform"], {})
+            of_platform[row["outcome"]] = of_platform.get(row["outcome"], 0) + 1
+        return counts
+
+    async def _turn(self) -> None:
+        """Lets others go first, as a disk would; what follows happens at once."""
+        await asyncio.sleep(0)
+        if self._closed:
+            raise StorageError("the store is closed")

@@ -1,0 +1,13 @@
+"""What Alembic runs; the connection and its transaction belong to storage/migrate.py."""
+
+from alembic import context
+
+from storage.tables import metadata
+
+context.configure(
+    connection=context.config.attributes["connection"],
+    target_metadata=metadata,
+    render_as_batch=True,
+)
+with context.begin_transaction():
+    context.run_migrations()

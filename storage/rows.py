@@ -1,0 +1,157 @@
+"""A commit as rows, ready to be written; never knows which database will hold them."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from core.domain.events import Recorded
+from core.domain.messages import OutboxMessage
+from core.domain.state import SCHEMA_VERSION, SessionState
+from core.errors import IllegalEventError
+from core.ports import AccessGrant, Claimed, Commit, InboxId, Lease, Outcome, Timer
+from storage.codec import Codec, clean, message, message_text, micros, moment, snapshot_text
+
+Row = dict[str, Any]
+
+
+class Prepared(msgspec.Struct, frozen=True):
+    """Rows by table, in order. The stream's number is filled in when it is known."""
+
+    commit: Commit
+    events: list[Row]
+    inbox: list[Row]
+    settled: list[Row]
+    outbox: list[Row]
+    timers: list[Row]
+    cleared: tuple[str, ...]
+    access: list[Row]
+    artifacts: list[Row]
+    snapshot: Row | None
+
+
+def prepare(commit: Commit, codec: Codec) -> Prepared:
+    """Raises IllegalEventError for what could not be read back."""
+    at = micros(commit.at)
+    settled: dict[InboxId, Outcome] = {
+        clean_id(inbox_id): outcome for inbox_id, outcome in commit.settled
+    }
+    inbox: list[Row] = []
+    if commit.inbox is not None:
+        taken = clean_id(commit.inbox)
+        outcome = settled.pop(taken, "pending")
+        inbox.append(
+            {
+                **msgspec.structs.asdict(taken),
+                "key": commit.key,
+                "seq": commit.expected_seq + 1,
+                "outcome": outcome,
+                "at": at,
+            }
+        )
+        commit = msgspec.structs.replace(commit, inbox=taken)
+    return Prepared(
+        commit=commit,
+        events=[_event(codec, recorded) for recorded in commit.log],
+        inbox=inbox,
+        settled=[settled_row(inbox_id, outcome) for inbox_id, outcome in settled.items()],
+        outbox=[outbox_row(made, at) for made in commit.outbox],
+        timers=[_timer(timer) for timer in commit.timers],
+        cleared=tuple(clean(timer_id) for timer_id in commit.cleared),
+        access=[_grant(grant) for grant in commit.access],
+        artifacts=[{"id": clean(one.id), "text": clean(one.text)} for one in commit.artifacts],
+        snapshot=None if commit.snapshot is None else _snapshot(commit.snapshot),
+    )
+
+
+def clean_id(inbox_id: InboxId) -> InboxId:
+    return InboxId(clean(inbox_id.platform), clean(inbox_id.account), clean(inbox_id.update_id))
+
+
+def settled_row(inbox_id: InboxId, outcome: Outcome) -> Row:
+    return {
+        "of_platform": inbox_id.platform,
+        "of_account": inbox_id.account,
+        "of_update_id": inbox_id.update_id,
+        "outcome": outcome,
+    }
+
+
+def outbox_row(made: OutboxMessage, at: int) -> Row:
+    """A row that is pending; every row has every column, so that many go in one statement."""
+    return {
+        "id": clean(made.id),
+        "key": clean(made.key),
+        "lane": made.address.lane,
+        "kind": made.kind,
+        "state": "pending",
+        "holds": made.kind != "preview",
+        "not_before": 0,
+        "owner": "",
+        "lease_until": 0,
+        "attempts": 0,
+        "platform_id": "",
+        "edits": clean(made.edits),
+        "body": message_text(made),
+        "error": "",
+        "created_at": at,
+        "ended_at": 0,
+    }
+
+
+def preview_row(made: OutboxMessage, lease: Lease) -> Row:
+    """A preview is never claimed, so that nobody needs its body."""
+    until = micros(lease.until)
+    return {
+        **outbox_row(made, at=0),
+        "kind": "preview",
+        "state": "sending",
+        "holds": True,
+        "owner": lease.owner,
+        "lease_until": until,
+        "attempts": 1,
+        "body": None,
+    }
+
+
+def claimed(row_id: str, body: str, attempts: int, preview_id: str | None) -> Claimed:
+    """The row's id counts, should it have been set aside since."""
+    made = msgspec.structs.replace(message(body), id=row_id)
+    return Claimed(message=made, attempts=attempts, preview_id=preview_id or "")
+
+
+def aside_name(at: datetime) -> str:
+    """The end of a key, and the start of an outbox id, that no living session has."""
+    return f"{at.astimezone(UTC):%Y%m%d_%H%M%S_%f}"
+
+
+def timer(row: Row) -> Timer:
+    values: Row = {**row, "due": moment(row["due"])}
+    return Timer(**values)
+
+
+def _event(codec: Codec, recorded: Recorded) -> Row:
+    return {"stream": 0, **msgspec.structs.asdict(codec.event_row(recorded))}
+
+
+def _timer(timer: Timer) -> Row:
+    return {
+        "id": clean(timer.id),
+        "key": timer.key,
+        "kind": timer.kind,
+        "due": micros(timer.due),
+        "data": clean(timer.data),
+    }
+
+
+def _grant(grant: AccessGrant) -> Row:
+    return {"platform": clean(grant.platform), "user": clean(grant.user), "role": grant.role}
+
+
+def _snapshot(state: SessionState) -> Row | None:
+    """None when it cannot be stored: it is a cache, and the log is not."""
+    try:
+        data = snapshot_text(state)
+    except IllegalEventError:
+        return None
+    return {"stream": 0, "seq": state.seq, "version": SCHEMA_VERSION, "data": data}

@@ -1,0 +1,181 @@
+"""The store on a database: everything that must be in one transaction is; never holds a state."""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+
+from core.domain.events import Recorded, Role
+from core.domain.messages import OutboxMessage
+from core.errors import StorageError
+from core.ports import (
+    AccessGrant,
+    Claimed,
+    Commit,
+    Lease,
+    Outcome,
+    PreviewState,
+    Stored,
+    StreamInfo,
+    Timer,
+)
+from storage import deliveries, reads
+from storage.aside import set_aside
+from storage.codec import Codec, clean, micros
+from storage.commits import Commits
+from storage.engine import Database, json_list, json_rows, upsert
+from storage.migrate import bring_up, open_database, require_current
+from storage.rows import Row, prepare
+from storage.tables import facts, streams, timers
+from storage.writer import Writer
+
+T = TypeVar("T")
+
+
+class SqlStore:
+    """``core.ports.Store``. ``backup`` is the copy that an upgrade at the opening made;
+    ``notes`` say what of the address was not used."""
+
+    def __init__(
+        self, database: Database, codec: Codec | None = None, backup: Path | None = None
+    ) -> None:
+        self.backup = backup
+        self._database = database
+        self._codec = codec or Codec()
+        self._writer = Writer(database)
+        self._commits = Commits(database.dialect)
+        self._of_keys = streams.c.key.in_(json_rows(database.dialect, "keys", str))
+        self._set_fact = upsert(database.dialect, facts)
+        self._closed = False
+
+    @classmethod
+    async def open(cls, url: str, *, read_only: bool = False) -> "SqlStore":
+        """Creates or upgrades the database first. ``read_only`` does neither and takes no lock, so
+        that it works beside a running service.
+
+        Raises ConfigurationError, StorageError.
+        """
+        database = await open_database(url, read_only=read_only)
+        try:
+            if read_only:
+                await require_current(database)
+                return cls(database)
+            return cls(database, backup=await bring_up(database))
+        except BaseException:
+            await database.close()
+            raise
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return self._database.notes
+
+    async def close(self) -> None:
+        if not self._closed:
+            self._closed = True
+            await self._writer.close()
+            await self._database.close()
+
+    async def load(self, key: str) -> Stored:
+        return await self._read(lambda connection: reads.load(connection, self._codec, key))
+
+    async def events(
+        self, key: str, first: int = 1, last: int | None = None
+    ) -> tuple[Recorded, ...]:
+        return await self._read(lambda link: reads.log(link, self._codec, key, first, last))
+
+    async def bodies(self, key: str, seqs: tuple[int, ...]) -> tuple[Recorded, ...]:
+        dialect = self._database.dialect
+        return await self._read(lambda link: reads.bodies(link, self._codec, dialect, key, seqs))
+
+    async def commit(self, commit: Commit) -> None:
+        await self._writer.do(self._commits.apply, prepare(commit, self._codec))
+
+    async def renew(self, keys: tuple[str, ...], lease: Lease) -> tuple[str, ...]:
+        renewed = (
+            sa.update(streams)
+            .where(self._of_keys, streams.c.owner == lease.owner)
+            .values(lease_until=micros(lease.until))
+            .returning(streams.c.key)
+        )
+        wanted = {"keys": json_list([key] for key in keys)}
+        return await self._write(lambda link: tuple(link.execute(renewed, wanted).scalars()))
+
+    async def abandoned(self, now: datetime, limit: int = 100) -> tuple[str, ...]:
+        return await self._read(lambda connection: reads.abandoned(connection, now, limit))
+
+    async def streams(self, prefix: str = "", limit: int = 1000) -> tuple[StreamInfo, ...]:
+        return await self._read(lambda connection: reads.infos(connection, prefix, limit))
+
+    async def set_aside(self, key: str, at: datetime) -> str:
+        return await self._write(lambda connection: set_aside(connection, key, at))
+
+    async def artifact(self, artifact_id: str) -> str | None:
+        return await self._read(lambda link: reads.artifact(link, clean(artifact_id)))
+
+    async def claim(self, now: datetime, lease: Lease, limit: int = 100) -> tuple[Claimed, ...]:
+        return tuple(await self._write(lambda link: deliveries.claim(link, now, lease, limit)))
+
+    async def sent(self, message_id: str, platform_id: str, at: datetime) -> None:
+        row = deliveries.sent_row(message_id, platform_id, at)
+        await self._writer.do(deliveries.mark_sent, row)
+
+    async def retry(self, message_id: str, not_before: datetime, error: str) -> None:
+        row = deliveries.ended_row(message_id, error, not_before)
+        await self._writer.do(deliveries.mark_retry, row)
+
+    async def give_up(self, message_id: str, error: str, at: datetime) -> None:
+        row = deliveries.ended_row(message_id, error, at)
+        await self._writer.do(deliveries.mark_failed, row)
+
+    async def unknown(self, message_id: str, error: str) -> None:
+        row: Row = {"of_id": clean(message_id), "why": clean(error)}
+        await self._writer.do(deliveries.mark_unknown, row)
+
+    async def unsettled(self, now: datetime, limit: int = 100) -> tuple[Claimed, ...]:
+        return tuple(await self._write(lambda link: deliveries.unsettled(link, now, limit)))
+
+    async def open_preview(self, message: OutboxMessage, lease: Lease) -> tuple[PreviewState, str]:
+        dialect = self._database.dialect
+        return await self._write(
+            lambda connection: deliveries.open_preview(connection, dialect, message, lease)
+        )
+
+    async def backlog(self) -> dict[str, int]:
+        return await self._read(deliveries.backlog)
+
+    async def due(self, now: datetime, limit: int = 100) -> tuple[Timer, ...]:
+        return await self._read(lambda connection: reads.due(connection, now, limit))
+
+    async def clear(self, timer_id: str) -> None:
+        cleared = sa.delete(timers).where(timers.c.id == clean(timer_id))
+        await self._write(lambda connection: connection.execute(cleared))
+
+    async def role(self, platform: str, user: str) -> Role | None:
+        return await self._read(lambda link: reads.role(link, clean(platform), clean(user)))
+
+    async def grants(self) -> tuple[AccessGrant, ...]:
+        return await self._read(reads.grants)
+
+    async def fact(self, name: str) -> str | None:
+        return await self._read(lambda connection: reads.fact(connection, clean(name)))
+
+    async def set_fact(self, name: str, value: str) -> None:
+        row: Row = {"name": clean(name), "value": clean(value)}
+        await self._write(lambda connection: connection.execute(self._set_fact, row))
+
+    async def ledger(self) -> dict[str, dict[Outcome, int]]:
+        return await self._read(reads.ledger)
+
+    async def _read(self, work: Callable[[sa.Connection], T]) -> T:
+        if self._closed:
+            raise StorageError("the store is closed")
+        return await self._database.read(work)
+
+    async def _write(self, work: Callable[[sa.Connection], T]) -> T:
+        return await self._writer.do(_each, work)
+
+
+def _each(connection: sa.Connection, works: Sequence[Callable[[sa.Connection], Any]]) -> list[Any]:
+    return [work(connection) for work in works]
