@@ -302,3 +302,8 @@ def test_the_preview_of_a_very_long_answer_says_that_there_is_more() -> None:
 def test_a_limit_that_holds_nothing_is_refused() -> None:
     with pytest.raises(ValueError, match="32"):
         render("x", 31)
+
+
+def test_a_quotation_stops_for_code_and_goes_on() -> None:
+    quoted = marked("> a\n>\n> ```\n> x\n> ```\n>\n> b")
+    assert quoted == [("blockquote", "a"), ("pre", "x"), ("blockquote", "b")]
