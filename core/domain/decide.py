@@ -114,14 +114,15 @@ def _reply(draft: Draft, wish: ask.Reply) -> None:
 
 def _with_own_ids(calls: tuple[ToolCall, ...], turn: Turn) -> tuple[ToolCall, ...]:
     """Providers repeat ids, or leave them out; ours are unique within the step."""
+    given = {call.id for call in calls}
     seen: set[str] = set()
     result: list[ToolCall] = []
     for number, call in enumerate(calls, 1):
-        own = (
-            call.id
-            if call.id and call.id not in seen
-            else f"call_{turn.number}_{turn.step}_{number}"
-        )
+        own = call.id
+        if not own or own in seen:
+            own = f"call_{turn.number}_{turn.step}_{number}"
+            while own in given:
+                own += "x"
         seen.add(own)
         result.append(replace(call, id=own))
     return tuple(result)
