@@ -113,7 +113,7 @@ def _apply_session(
 
 def _reopened(state: SessionState, event: ev.SessionReopened, at: datetime) -> SessionState:
     if state.session is not None and state.session.session_id == event.session_id:
-        return _touch(state, at, suspended=False)
+        return _touch(state, at, suspended=False, last_user_at=at)
     if state.previous is None or state.previous.session_id != event.session_id:
         raise IllegalEventError(f"{state.key}@{state.seq}: no session {event.session_id} to reopen")
     back = replace(state.previous, suspended=False, updated_at=at, last_user_at=at)
@@ -187,6 +187,8 @@ def _turn_started(state: SessionState, event: ev.TurnStarted, at: datetime) -> S
         last_sources=sources,
         last_turn=event.turn,
     )
+    if event.retry:
+        return _touch(started, at, last_user_at=at)
     return _touch(started, at, last_user_at=session.last_user_at or at) if users else started
 
 
