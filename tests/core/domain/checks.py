@@ -1,0 +1,181 @@
+"""What must be true of a session at any time; pure assertions, they drive nothing."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from core.domain import events as ev
+from core.domain.effects import Effect
+from core.domain.messages import (
+    AssistantMessage,
+    ChatMessage,
+    ModelRequest,
+    SystemMessage,
+    ToolMessage,
+    UserMessage,
+)
+from core.domain.outputs import timers
+from core.domain.policy import Policy
+from core.domain.recovery import faults
+from core.domain.state import SessionState
+from tests.core.domain.witness import CallId, Witness
+
+OPEN = ("queued", "thinking", "acting", "waiting", "interrupted")
+
+
+class Shown:
+    """A request with the entries that it was made of."""
+
+    def __init__(self, state: SessionState, request: ModelRequest) -> None:
+        session = state.session
+        self.session_id = session.session_id if session else ""
+        self.entries = {entry.seq for entry in session.entries} if session else set[int]()
+        self.request = request
+
+
+def survive_storage(state: SessionState, log: Sequence[ev.Recorded]) -> None:
+    assert msgspec.json.decode(msgspec.json.encode(state), type=SessionState) == state
+    for one in log:
+        assert msgspec.json.decode(msgspec.json.encode(one), type=ev.Recorded) == one
+    assert faults(state) == ()
+
+
+def said_once(seqs: list[int]) -> None:
+    assert seqs == sorted(set(seqs)), "an outbox id came twice"
+
+
+def phase(state: SessionState, effects: tuple[Effect, ...], seen: Witness) -> None:
+    is_open = bool(seen.turn)
+    assert (state.turn is not None) == is_open
+    assert (state.phase in OPEN) == is_open, f"{state.phase} with turn {seen.turn}"
+    assert bool(effects) == is_open, "an open turn has something to do, and only an open turn"
+    assert all(effect.turn == seen.turn for effect in effects)
+    if state.turn is not None:
+        assert (state.turn.number, state.turn.step) == (seen.turn, seen.step)
+        ours = {call.call.id: call.status for call in state.turn.open_calls}
+        assert ours == {call[2]: status for call, status in seen.open.items()}
+
+
+def queue(state: SessionState, seen: Witness) -> None:
+    """Messages wait in order, and only while a turn is open."""
+    assert [source.seq for source in state.queue] == seen.queue
+    assert state.turn is not None or not state.queue, "a message waits for nothing"
+
+
+def due(state: SessionState, policy: Policy, seen: Witness) -> None:
+    """A timer a reminder, and resets only where a session may be over."""
+    found = timers(state, policy)
+    reminders = {timer.data: timer.due for timer in found.values() if timer.kind == "reminder"}
+    assert reminders == seen.reminders
+    kinds = sorted(timer.kind for timer in found.values() if timer.kind != "reminder")
+    restful = bool(seen.current) and not seen.turn and not seen.run.suspended
+    idle = ["idle"] if policy.idle_reset is not None and restful else []
+    daily = ["daily"] if policy.daily_reset_at is not None and restful else []
+    wake = ["wake"] if seen.status == "waiting" else []
+    assert kinds == [*daily, *idle, *wake]
+    for timer in found.values():
+        is_over = seen.over(timer.due, policy)
+        assert timer.kind not in ("idle", "daily") or is_over, "a reset that is due too early"
+
+
+def context(state: SessionState, policy: Policy) -> None:
+    """The context keeps its budget but for the open turn, which is never cut."""
+    entries = state.session.entries if state.session else ()
+    last = state.session.last_turn if state.session else 0
+    older = [entry for entry in entries if entry.turn != last]
+    assert len(older) <= policy.context_entries
+    assert sum(entry.tokens for entry in older) <= policy.context_tokens
+
+
+def legal(request: ModelRequest) -> None:
+    """What every provider takes: a system prompt, then user, assistant and results in turns."""
+    system, *rest = request.messages
+    assert isinstance(system, SystemMessage)
+    assert isinstance(rest[0], UserMessage), "a person speaks first"
+    waiting: list[tuple[str, str]] = []
+    for before, message in zip([system, *rest], rest, strict=False):
+        if isinstance(message, ToolMessage):
+            assert waiting[:1] == [(message.call_id, message.name)], "a result without its call"
+            assert message.text
+            waiting.pop(0)
+            continue
+        assert not waiting, "a call without its result"
+        assert type(message) is not type(before), "two of one role side by side"
+        if isinstance(message, AssistantMessage):
+            assert message.text.strip() or message.calls
+            waiting = [(call.id, call.name) for call in message.calls]
+        else:
+            assert isinstance(message, UserMessage)
+            assert message.text.strip()
+    assert not waiting, "a call without its result"
+
+
+def complete(request: ModelRequest, seen: Witness) -> None:
+    """All that was said is there, in order, each result under its own call, until it is let go."""
+    spoken = "\n".join(m.text for m in request.messages if isinstance(m, UserMessage))
+    place = 0
+    for line in seen.run.lines:
+        if line.kind == "user":
+            place = spoken.find(line.text, place)
+            assert place >= 0, f"lost or out of order: {line.text[:40]!r}"
+            place += len(line.text)
+    gone = set(seen.texts.values()) - {line.text for line in seen.run.lines}
+    assert not [text for text in gone if text.startswith("<") and text in spoken]
+    replies = [m for m in request.messages if isinstance(m, AssistantMessage)]
+    told = [line for line in seen.run.lines if line.kind == "assistant"]
+    assert [reply.text for reply in replies] == [line.text for line in told]
+    if not seen.open:
+        _results(request.messages, [call for line in told for call in line.ids], seen.results)
+
+
+def _results(
+    messages: Sequence[ChatMessage], calls: list[CallId], results: Mapping[CallId, str]
+) -> None:
+    shown = [(m.call_id, m.text) for m in messages if isinstance(m, ToolMessage)]
+    assert shown == [(call[2], results[call]) for call in calls]
+
+
+def stable(before: Shown | None, after: Shown) -> None:
+    """Until entries leave, the next request begins with the one before, to the byte."""
+    if before is None or before.session_id != after.session_id:
+        return
+    if not before.entries <= after.entries:
+        return
+    old, new = before.request.messages, after.request.messages
+    assert new[: len(old) - 1] == old[:-1]
+    assert new[len(old) - 1].text.startswith(old[-1].text)
+
+
+def admitted(events: Sequence[ev.Event], *, over: bool) -> None:
+    """A session that is over is closed, the next one opened, and only then is the message taken."""
+    kinds = [type(event) for event in events]
+    taken = kinds.index(ev.MessageReceived)
+    assert over == (kinds[:taken] == [ev.SessionClosed, ev.SessionOpened] and _by_clock(events[0]))
+
+
+def _by_clock(event: Any) -> bool:
+    return isinstance(event, ev.SessionClosed) and event.reason in ("idle", "daily")
+
+
+def attempted(events: Sequence[ev.Event], *, spent: bool) -> None:
+    kinds = [type(event) for event in events]
+    ends = [ev.TurnFailed, ev.SessionSuspended]
+    kinds = [kind for kind in kinds if kind is not ev.ToolFinished]
+    if spent:
+        assert kinds[:2] == ends, "out of attempts: the turn fails and is put aside"
+    else:
+        assert kinds[0] is ev.TurnAttempted, "there are attempts left"
+
+
+def recovered(events: Sequence[ev.Event], unsafe: set[CallId], *, at_work: bool) -> None:
+    """Exactly the started unsafe calls are marked, and the interruption is noted once."""
+    if not at_work:
+        assert events == ()
+        return
+    *marks, last = events
+    assert isinstance(last, ev.TurnInterrupted)
+    marked = [(m.turn, m.step, m.call_id) for m in marks if isinstance(m, ev.ToolFinished)]
+    assert len(marked) == len(marks)
+    assert set(marked) == unsafe
+    assert all(isinstance(m, ev.ToolFinished) and m.outcome == "unknown" for m in marks)

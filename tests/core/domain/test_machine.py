@@ -1,0 +1,45 @@
+"""The promises of a session over any sequence of events; ``planted`` shows that this can fail."""
+
+from collections import Counter
+
+from hypothesis import settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from tests.core.domain.machine import Sessions
+
+EXAMPLES = 250
+STEPS = 60
+
+PLACES = frozenset(
+    {
+        *("busy queue", "busy steer", "busy interrupt", "answered with a queue", "TurnSteered"),
+        *("crash while running", "crash while waiting", "crash while interrupted"),
+        *("shutdown while running", "shutdown while interrupted"),
+        *("killed in read_only", "killed in idempotent", "killed in unsafe"),
+        *("resumed", "no progress", "restored from a snapshot", "Compacted"),
+        *("TurnFinished", "TurnFailed", "TurnCancelled", "TurnWaiting", "TurnWoken"),
+        *("SessionClosed", "SessionReopened", "SessionSuspended", "StrangerRefused"),
+        *("ReminderSet", "ReminderDue", "reminder while idle", "reminder while thinking"),
+        *("/stop while thinking", "/stop while acting", "/stop while interrupted"),
+        *("/stop with a queue", "/new with a queue", "/new while acting", "/new while suspended"),
+        *("/resume while idle", "/resume while suspended", "/retry while idle"),
+        *("fresh Expire", "stale Expire", "stale Reply", "stale Fail", "stale Attempt"),
+        *("stale StartTool", "stale FinishTool", "stale Remind", "stale Wake"),
+    }
+)
+
+
+def test_a_session_keeps_its_promises_whatever_happens() -> None:
+    reached: Counter[str] = Counter()
+
+    class Watched(Sessions):
+        def teardown(self) -> None:
+            super().teardown()
+            reached.update(+self.world.reached)
+
+    run_state_machine_as_test(
+        Watched, settings=settings(max_examples=EXAMPLES, stateful_step_count=STEPS)
+    )
+
+    missed = PLACES - set(reached)
+    assert not missed, "the generator no longer gets there"
