@@ -154,9 +154,7 @@ class Service:
         """Recovery comes before any message is taken. Raises StorageError."""
         code = await self._access.claim_code(claim_code())
         if code is not None and not self._of_terminal():
-            log.warning(
-                "nobody owns this bot yet: send it a DM with /start and this code", code=code
-            )
+            log.warning("Nobody owns this bot yet. Send it this in a DM: /start %s", code)
         if isinstance(self.model, LiteLLMModel):
             self._tasks.append(asyncio.create_task(self.model.load()))
         await self._recovery.run()

@@ -2,12 +2,11 @@
 
 import logging
 import re
-import sys
 from typing import TextIO
 from urllib.parse import quote, unquote, urlsplit
 
 import structlog
-from structlog.typing import Processor
+from structlog.typing import EventDict, Processor
 
 HIDDEN = "***"
 _NOISY = ("httpx", "httpcore", "telegram", "apscheduler", "alembic", "litellm", "LiteLLM")
@@ -41,7 +40,9 @@ def set_up_logs(level: str, form: str, secrets: frozenset[str], stream: TextIO) 
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
         structlog.stdlib.add_logger_name,
+        structlog.stdlib.PositionalArgumentsFormatter(),
         structlog.stdlib.ExtraAdder(),
+        _without_noise,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         structlog.processors.StackInfoRenderer(),
         structlog.processors.format_exc_info,
@@ -72,5 +73,8 @@ def set_up_logs(level: str, form: str, secrets: frozenset[str], stream: TextIO) 
     )
 
 
-def standard_error() -> TextIO:
-    return sys.stderr
+def _without_noise(_: object, __: str, event: EventDict) -> EventDict:
+    """What other libraries attach to their records for their own use."""
+    for name in ("color_message", "litellm_redacted"):
+        event.pop(name, None)
+    return event

@@ -91,6 +91,13 @@ def _as_user(event: ev.Event) -> str:
                 "worked on this. Files, orders and remote state may have changed since: look again "
                 "before you rely on them, and go on where you were."
             )
+        case ev.TurnCancelled():
+            return (
+                f"{NOTE} This was stopped before it was finished. Do not go on with it unless you "
+                "are asked to."
+            )
+        case ev.TurnFailed():
+            return f"{NOTE} This could not be answered at the time."
         case ev.Compacted(summary=summary):
             return f"{SUMMARY} {summary}" if summary else ""
         case _:

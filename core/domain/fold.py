@@ -335,10 +335,12 @@ def _ended(
 ) -> SessionState:
     if turn.open_calls:
         raise IllegalEventError(f"{state.key}@{state.seq}: the turn ends with open calls")
+    entries = _session(state).entries
     if isinstance(event, ev.TurnFailed) and event.reason in _UNSPOKEN:
-        kept = tuple(e for e in _session(state).entries if e.turn != turn.number)
-        state = _touch(state, at, entries=kept)
-    return _with_turn(state, at, None)
+        kept = tuple(entry for entry in entries if entry.turn != turn.number)
+    else:
+        kept = (*entries, Entry(state.seq, "ended", turn.number, estimate_tokens("")))
+    return _with_turn(_touch(state, at, entries=kept), at, None)
 
 
 def _as_entries(sources: tuple[Source, ...], turn: int) -> tuple[Entry, ...]:

@@ -13,7 +13,7 @@ from core.domain.messages import EffectClass, ToolCall, Usage
 SCHEMA_VERSION = 1
 
 SourceKind = Literal["user", "reminder"]
-EntryKind = SourceKind | Literal["assistant", "tool", "interrupted", "summary"]
+EntryKind = SourceKind | Literal["assistant", "tool", "interrupted", "ended", "summary"]
 CallStatus = Literal["pending", "running", "completed", "failed"]
 TurnStatus = Literal["queued", "running", "waiting", "interrupted"]
 

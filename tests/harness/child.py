@@ -1,6 +1,7 @@
 """The service as it is, on a store that kills the process at a chosen write; it fakes nothing."""
 
 import asyncio
+import importlib
 import os
 import signal
 import sys
@@ -16,7 +17,6 @@ from bots.clock import SystemClock
 from bots.platforms.telegram import PLATFORM
 from bots.process import open_store, serve
 from bots.web import bind
-from core.models.litellm_load import load
 from core.ports import Store, Tool, ToolContext, ToolOutput
 from core.tools import FunctionTool
 
@@ -87,14 +87,14 @@ class KillingStore:
         self._birth = birth
         self._count = 0
 
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401
+    def __getattr__(self, name: str) -> Any:
         found = getattr(self._store, name)
         return self._counted(name, found) if name in WRITES else found
 
     def _counted(
         self, name: str, write: Callable[..., Awaitable[Any]]
     ) -> Callable[..., Awaitable[Any]]:
-        async def counted(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+        async def counted(*args: Any, **kwargs: Any) -> Any:
             if name == "claim":
                 claimed = await write(*args, **kwargs)
                 if claimed:
@@ -118,7 +118,9 @@ class KillingStore:
 
 
 def warm_up() -> None:
-    load()
+    """Imports only: a first call would start threads, and threads do not survive a fork."""
+    os.environ["LITELLM_OFFLINE_MODE"] = "true"
+    importlib.import_module("litellm")
 
 
 def live(birth: Birth) -> int:

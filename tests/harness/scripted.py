@@ -43,6 +43,6 @@ def _newest(request: dict[str, Any]) -> tuple[str, list[str]]:
 
 
 def _spoken(message: dict[str, Any]) -> str:
-    """Without the notes that the service adds."""
+    """The newest words, without the notes that the service adds."""
     paragraphs = text_of(message["content"]).split("\n\n")
-    return "\n\n".join(p for p in paragraphs if not p.startswith(NOTE))
+    return next((p for p in reversed(paragraphs) if not p.startswith(NOTE)), "")
