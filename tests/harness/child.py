@@ -52,8 +52,7 @@ async def look(arguments: NoArguments, context: ToolContext) -> ToolOutput:
 async def charge(arguments: NoteArguments, context: ToolContext) -> ToolOutput:
     """The effect is a line in a file that the test reads: it must never stand there twice."""
     await context.sleep(0.05)
-    with Path(os.environ[LEDGER]).open("a", encoding="utf-8") as ledger:
-        ledger.write(f"{arguments.what} {context.call_key}\n")
+    _note(os.environ[LEDGER], f"{arguments.what} {context.call_key}")
     await context.sleep(0.05)
     return ToolOutput(value="charged")
 
@@ -76,6 +75,11 @@ TOOLS: dict[str, Tool] = {
         timeout=10,
     ),
 }
+
+
+def _note(path: str, line: str) -> None:
+    with Path(path).open("a", encoding="utf-8") as file:
+        file.write(f"{line}\n")
 
 
 class KillingStore:
@@ -111,8 +115,7 @@ class KillingStore:
     def _note(self, name: str, *, after: bool) -> None:
         if not after:
             self._count += 1
-            with Path(self._birth.trace).open("a", encoding="utf-8") as trace:
-                trace.write(f"{self._count} {name}\n")
+            _note(self._birth.trace, f"{self._count} {name}")
         if self._count == self._birth.kill_at and after == self._birth.kill_after:
             os.kill(os.getpid(), signal.SIGKILL)
 

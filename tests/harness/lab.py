@@ -65,18 +65,20 @@ async def zygote() -> AsyncGenerator[Zygote]:
 
 
 class Cell(msgspec.Struct, frozen=True):
-    """Where to kill: the ``number``-th write, or counted outside call, of the service's first life;
-    before it has an effect, or after and before anyone is told."""
+    """Where to kill: the ``number``-th write, or counted outside call, since the service was started
+    for the ``life``-th time on purpose; before it has an effect, or after and before anyone is told.
+    """
 
     kind: str
+    life: int
     number: int
     after: bool
 
     def __str__(self) -> str:
-        return f"{self.kind} {self.number} {'after' if self.after else 'before'}"
+        return f"{self.kind} {self.life}.{self.number} {'after' if self.after else 'before'}"
 
 
-NO_KILL = Cell("none", 0, after=False)
+NO_KILL = Cell("none", 0, 0, after=False)
 
 
 class Lab:
@@ -86,7 +88,7 @@ class Lab:
         self.telegram = TelegramStandIn()
         self.model = OpenAIStandIn(respond)
         self.died = 0
-        self.calls: list[str] = []
+        self.calls: dict[int, list[str]] = {}
         self.killed_in = ""
         self._zygote = zygote
         self._folder = folder
@@ -95,6 +97,8 @@ class Lab:
         self._pid = 0
         self._keeper: asyncio.Task[None] | None = None
         self._wanted = False
+        self._life = 0
+        self._status: int | None = None
 
     async def __aenter__(self) -> "Lab":
         self.telegram.start()
@@ -118,7 +122,9 @@ class Lab:
     async def up(self) -> None:
         """Starts the service and keeps it up, as a supervisor does, until ``down``."""
         self._wanted = True
-        self._pid = await self._zygote.spawn(self._birth(first=self.died == 0 and not self._keeper))
+        self._life += 1
+        self.calls[self._life] = []
+        self._pid = await self._zygote.spawn(self._birth(again=False))
         self._keeper = asyncio.create_task(self._keep())
 
     async def down(self) -> int | None:
@@ -140,14 +146,29 @@ class Lab:
             self.died += self._status == -signal.SIGKILL
             if not self._wanted:
                 return
-            self._pid = await self._zygote.spawn(self._birth(first=False))
+            self._pid = await self._zygote.spawn(self._birth(again=True))
 
-    @property
-    def writes(self) -> list[str]:
-        """What the first life wrote, by name and in order."""
-        trace = self._folder / "first.trace"
+    def writes(self, life: int) -> list[str]:
+        """What was written in that life, until a kill, by name and in order."""
+        trace = self._trace(life)
         lines = trace.read_text(encoding="utf-8").splitlines() if trace.exists() else []
         return [line.split()[1] for line in lines]
+
+    def cells(self) -> list[Cell]:
+        """Every place to kill that this run has passed."""
+        found: list[Cell] = []
+        for life, calls in self.calls.items():
+            numbers = range(1, len(self.writes(life)) + 1)
+            found += [Cell("write", life, n, after) for n in numbers for after in (False, True)]
+            found += [
+                Cell("call", life, n, after)
+                for n, method in enumerate(calls, 1)
+                for after in ((True,) if method == "getUpdates" else (False, True))
+            ]
+        return found
+
+    def _trace(self, life: int) -> Path:
+        return self._folder / f"life{life}.trace"
 
     @property
     def effects(self) -> list[str]:
@@ -157,8 +178,9 @@ class Lab:
     def log(self) -> str:
         return (self._folder / "log").read_text(encoding="utf-8", errors="replace")
 
-    def _birth(self, *, first: bool) -> Birth:
-        kill = self._cell if first and self._cell.kind == "write" else NO_KILL
+    def _birth(self, *, again: bool) -> Birth:
+        here = self._cell.kind == "write" and self._cell.life == self._life and not again
+        kill = self._cell if here else NO_KILL
         return Birth(
             environment={
                 "PATH": os.environ["PATH"],
@@ -177,7 +199,7 @@ class Lab:
                 LEDGER: str(self._folder / "ledger"),
             },
             log=str(self._folder / "log"),
-            trace=str(self._folder / ("first.trace" if first else "later.trace")),
+            trace=str(self._folder / "again.trace" if again else self._trace(self._life)),
             kill_at=kill.number,
             kill_after=kill.after,
         )
@@ -185,27 +207,22 @@ class Lab:
     def _before(self, call: Call) -> Fault | None:
         if not _counts(call):
             return None
-        self.calls.append(call.method)
+        self.calls[self._life].append(call.method)
         return self._kill(call, after=False)
 
     def _after(self, call: Call) -> Fault | None:
         if call.method == "getUpdates" and call.effect:
-            self.calls.append(call.method)
-            fault = self._kill(call, after=False)
-            return fault or self._kill(call, after=True)
-        return self._kill(call, after=True) if _counts(call) else None
+            self.calls[self._life].append(call.method)
+        elif not _counts(call):
+            return None
+        return self._kill(call, after=True)
 
     def _kill(self, call: Call, *, after: bool) -> Fault | None:
-        cell = self._cell
-        if (
-            cell.kind != "call"
-            or self.died
-            or (len(self.calls), after) != (cell.number, cell.after)
-        ):
+        place = Cell("call", self._life, len(self.calls[self._life]), after)
+        if self._cell != place or self.killed_in or not self._pid:
             return None
         self.killed_in = call.method
-        if self._pid:
-            os.kill(self._pid, signal.SIGKILL)
+        os.kill(self._pid, signal.SIGKILL)
         return Reset()
 
 

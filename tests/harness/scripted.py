@@ -1,4 +1,4 @@
-"""What the model's stand-in says in end-to-end tests: a function of the conversation it is shown."""
+"""What the model's stand-in says in end-to-end tests: a function of what it is shown."""
 
 from typing import Any
 

@@ -34,7 +34,7 @@ class Talk:
         lab, ada = self.lab, self.ada
         first = ada.says(HELLO)
         await self._sees(lambda text: text == echo(HELLO))
-        lab.telegram.redeliver(first.update_id)
+        lab.telegram.redeliver(first.update_id or 0)
         ada.says(TOOLS)
         await self._sees(lambda text: text in CHARGED)
         self.exit_codes.append(await lab.down())
@@ -101,7 +101,7 @@ def may_double(lab: Lab, cell: Cell) -> bool:
     if cell.kind == "call":
         return lab.killed_in == "sendMessage"
     if cell.kind == "write" and lab.died:
-        name = lab.writes[cell.number - 1]
+        name = lab.writes(cell.life)[cell.number - 1]
         return (name in ("claim", "open_preview") and cell.after) or (
             name == "sent" and not cell.after
         )
