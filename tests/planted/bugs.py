@@ -1,0 +1,114 @@
+"""Mistakes that someone could make in the domain; each must be noticed by its property test."""
+
+import msgspec
+
+
+class Bug(msgspec.Struct, frozen=True):
+    """``old`` stands once in the file, and becomes ``new``."""
+
+    name: str
+    file: str
+    old: str
+    new: str
+
+
+BUGS = (
+    Bug(
+        "a late reply is compared by its turn alone",
+        "core/domain/decide.py",
+        "return turn if turn is not None and turn.step == step else None",
+        "return turn",
+    ),
+    Bug(
+        "recovery takes idempotent calls for unsafe ones",
+        "core/domain/recovery.py",
+        'call.effect == "unsafe"',
+        'call.effect != "read_only"',
+    ),
+    Bug(
+        "recovery marks no call",
+        "core/domain/recovery.py",
+        'call.status == "running" and call.effect == "unsafe"',
+        'call.status == "completed" and call.effect == "unsafe"',
+    ),
+    Bug(
+        "a killed call is believed to run on",
+        "core/domain/fold.py",
+        'if call.status == "running" else call',
+        'if call.status == "completed" else call',
+    ),
+    Bug(
+        "attempts are not counted",
+        "core/domain/fold.py",
+        "attempt=event.attempt,",
+        "attempt=1,",
+    ),
+    Bug(
+        "resumes are not counted",
+        "core/domain/fold.py",
+        "resumes=turn.resumes + resumed,",
+        "resumes=turn.resumes,",
+    ),
+    Bug(
+        "progress does not reset the attempts",
+        "core/domain/fold.py",
+        "replace(turn, calls=calls, attempt=0)",
+        "replace(turn, calls=calls)",
+    ),
+    Bug(
+        "what waits is forgotten at a stop",
+        "core/domain/lifecycle.py",
+        "if not queue or draft.state.turn is not None:",
+        "if not queue or draft.state.phase in (*Phase,)[2:]:",
+    ),
+    Bug(
+        "compaction counts entries and splits calls from results",
+        "core/domain/fold.py",
+        "tuple(entry for entry in _session(state).entries if entry.turn >= event.first_turn)",
+        "_session(state).entries[-4:]",
+    ),
+    Bug(
+        "the message is taken before the reset",
+        "core/domain/decide.py",
+        "    ensure_session(draft, wish.inbound.address)\n"
+        "    draft.add(ev.MessageReceived(inbound=wish.inbound))\n",
+        "    draft.add(ev.MessageReceived(inbound=wish.inbound))\n"
+        "    ensure_session(draft, wish.inbound.address)\n",
+    ),
+    Bug(
+        "any event counts as activity",
+        "core/domain/lifecycle.py",
+        "return session.last_user_at or session.opened_at",
+        "return session.updated_at",
+    ),
+    Bug(
+        "a stopped turn leaves the calls that were not started",
+        "core/domain/lifecycle.py",
+        "for call in turn.open_calls if turn else ():",
+        "for call in (c for c in turn.open_calls if c.started_at) if turn else ():",
+    ),
+    Bug(
+        "a failed turn settles nothing",
+        "core/domain/outputs.py",
+        'return dict.fromkeys(_taken(state.turn.sources), "failed")',
+        "return {}",
+    ),
+    Bug(
+        "the note of an interruption goes between a call and its result",
+        "core/domain/context.py",
+        "messages.append(UserMessage(text))",
+        "messages.insert(len(messages) - isinstance(event, ev.TurnInterrupted), UserMessage(text))",
+    ),
+    Bug(
+        "a resumed session has lost its entries",
+        "core/domain/fold.py",
+        "replace(state.previous, suspended=False,",
+        "replace(state.previous, entries=(), suspended=False,",
+    ),
+    Bug(
+        "a session expires under an open turn",
+        "core/domain/lifecycle.py",
+        "if session is None or state.turn is not None or state.queue:",
+        "if session is None:",
+    ),
+)
