@@ -155,7 +155,7 @@ async def test_an_interruption_is_mentioned_and_the_work_goes_on() -> None:
 
     before = await ask(f"count to 3\n\n{note}")
     after = await ask(
-        "count to 3",
+        "count to 3\n\nmy name is Ada",
         AssistantMessage("", (COUNTING,)),
         ToolMessage("c", "count_slowly", "1, 2, 3"),
         note,
@@ -164,6 +164,7 @@ async def test_an_interruption_is_mentioned_and_the_work_goes_on() -> None:
     assert [call.name for call in before.calls] == ["count_slowly"]
     assert "I was interrupted" in after.text
     assert "1, 2, 3" in after.text
+    assert "**Ada**" in after.text
 
 
 async def test_an_unknown_outcome_is_said_and_not_repeated() -> None:
