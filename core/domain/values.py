@@ -3,6 +3,7 @@
 import base64
 import math
 import re
+import reprlib
 from datetime import UTC, datetime
 from typing import cast
 
@@ -32,8 +33,15 @@ def storable(value: object) -> Json:
             value, builtin_types=(bytes, bytearray, datetime), str_keys=True, enc_hook=str
         )
         return _clean(plain)
-    except (RecursionError, TypeError, ValueError):
-        return clean(repr(value))
+    except (RecursionError, TypeError, ValueError, OverflowError):
+        return clean(_shown(value))
+
+
+def _shown(value: object) -> str:
+    try:
+        return repr(value)
+    except RecursionError:
+        return reprlib.repr(value)
 
 
 def _clean(value: object) -> Json:
