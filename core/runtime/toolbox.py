@@ -54,13 +54,14 @@ class Toolbox:
         try:
             async with asyncio.timeout(tool.timeout):
                 output = await tool.run(arguments, self._context(state, effect, progress))
+            done = self._done(output)
         except TimeoutError:
             return ToolDone("timeout", f"Broken off after {tool.timeout:.0f} s without a result.")
         except Exception:
             error_id = self.new_id()
             log.exception("tool failed", tool=call.name, call_id=call.id, error_id=error_id)
             return ToolDone("error", f"The tool failed (error {error_id}).")
-        return self._done(output)
+        return done
 
     def _done(self, output: ToolOutput) -> ToolDone:
         text = as_text(output.value)
