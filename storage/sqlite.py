@@ -50,6 +50,7 @@ class FileOwner:
                 f"{self._path} is in use by another process{self._whose()}. Stop that one first,"
                 " or use PostgreSQL, which several processes can share"
             ) from None
+        self._pid.touch(mode=0o600)
         self._pid.write_text(str(os.getpid()))
 
     def release(self) -> None:
@@ -72,6 +73,7 @@ class SqliteDatabase:
         self._writing = _engine(path, read_only=False, pool_size=1)
         self._writer = ThreadPoolExecutor(1, "sqlite-write")
         self._connection: sa.Connection | None = None
+        self._closed = False
 
     @property
     def dialect(self) -> DialectName:
@@ -96,6 +98,9 @@ class SqliteDatabase:
             return await _in(self._writer, lambda: _backup(self._path, tag))
 
     async def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
         await _in(self._writer, self._close)
         for executor in (self._writer, self._readers):
             executor.shutdown()
@@ -127,9 +132,10 @@ async def open_sqlite(url: SqliteUrl, *, read_only: bool = False) -> SqliteDatab
         return SqliteDatabase(path, None)
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.touch(mode=0o600)
+        os.close(os.open(path, os.O_RDWR))
         owner = FileOwner(path)
         owner.take()
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
     except OSError as error:
         raise ConfigurationError(f"{path} cannot be opened: {error.strerror}") from error
     return SqliteDatabase(path, owner)

@@ -160,14 +160,14 @@ def _cache(value: str) -> dict[str, Any]:
     }
 
 
-def _number(name: str) -> Callable[[str], dict[str, Any]]:
+def _number(
+    given: str, name: str, kind: type[int] | type[float]
+) -> Callable[[str], dict[str, Any]]:
     def read(value: str) -> dict[str, Any]:
         try:
-            return {name: float(value) or _CONNECT_TIMEOUT}
+            return {name: kind(value)}
         except ValueError:
-            raise ConfigurationError(
-                f"DATABASE_URL: {value!r} is not a number of seconds"
-            ) from None
+            raise ConfigurationError(f"DATABASE_URL: {given} is not a number") from None
 
     return read
 
@@ -177,9 +177,9 @@ def _as_is(name: str) -> Callable[[str], dict[str, Any]]:
 
 
 _TRANSLATED: dict[str, Callable[[str], dict[str, Any]]] = {
-    "connect_timeout": _number("timeout"),
+    "connect_timeout": _number("connect_timeout", "timeout", float),
     "host": _as_is("host"),
-    "port": lambda value: {"port": int(value)},
+    "port": _number("port", "port", int),
     "user": _as_is("user"),
     "password": _as_is("password"),
     "dbname": _as_is("database"),

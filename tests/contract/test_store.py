@@ -288,101 +288,6 @@ async def test_messages_taken_end_in_one_outcome_each(store: Store) -> None:
     }
 
 
-async def test_a_turn_is_abandoned_when_its_lease_is_over(store: Store) -> None:
-    await store.commit(commit("a", 0, said(), open_turn=True, lease=lease(until=30)))
-    await store.commit(commit("b", 0, said(), open_turn=True, lease=lease(until=20)))
-    await store.commit(commit("c", 0, said(), open_turn=True))
-    await store.commit(commit("d", 0, said(), lease=lease(until=20)))
-    assert await store.abandoned(at(19.9)) == ("c",)
-    assert await store.abandoned(at(20)) == ("c", "b")
-    assert await store.abandoned(at(30)) == ("c", "b", "a")
-    assert await store.abandoned(at(30), limit=2) == ("c", "b")
-
-
-async def test_a_lease_stays_until_the_turn_is_over(store: Store) -> None:
-    await store.commit(commit(KEY, 0, said(), open_turn=True, lease=lease("here", 30)))
-    await store.commit(commit(KEY, 1, said(), open_turn=True))
-    assert await store.abandoned(at(29)) == ()
-    with pytest.raises(LeaseLostError):
-        await store.commit(commit(KEY, 2, said(), open_turn=True, lease=lease("there")))
-    await store.commit(commit(KEY, 2, said(), open_turn=True, lease=lease("here", 60)))
-    assert await store.abandoned(at(59)) == ()
-    await store.commit(commit(KEY, 3, said(), open_turn=False))
-    await store.commit(commit(KEY, 4, said(), open_turn=True, lease=lease("there")))
-
-
-async def test_a_lease_that_is_over_can_be_taken(store: Store) -> None:
-    await store.commit(commit(KEY, 0, said(), open_turn=True, lease=lease("here", 30)))
-    taken = lease("there", 90)
-    with pytest.raises(LeaseLostError):
-        await store.commit(commit(KEY, 1, said(), open_turn=True, lease=taken, at=at(29.9)))
-    await store.commit(commit(KEY, 1, said(), open_turn=True, lease=taken, at=at(30)))
-    with pytest.raises(LeaseLostError):
-        await store.commit(commit(KEY, 2, said(), open_turn=True, lease=lease("here"), at=at(40)))
-
-
-async def test_only_leases_that_are_held_are_renewed(store: Store) -> None:
-    await store.commit(commit("a", 0, said(), open_turn=True, lease=lease("here", 30)))
-    await store.commit(commit("b", 0, said(), open_turn=True, lease=lease("there", 30)))
-    await store.commit(commit("c", 0, said(), open_turn=True))
-    renewed = await store.renew(("a", "b", "c", "d"), lease("here", 60))
-    assert renewed == ("a",)
-    assert await store.abandoned(at(30)) == ("c", "b")
-    assert await store.renew((), lease("here", 60)) == ()
-
-
-def timer(name: str, due: float) -> Timer:
-    return Timer(id=name, key=OTHER, kind="reminder", due=at(due), data="{}")
-
-
-async def test_timers_are_due_in_order_and_stay_until_they_are_moved_or_cleared(
-    store: Store,
-) -> None:
-    await store.commit(commit(KEY, 0, said(), timers=(timer("a", 3), timer("b", 1), timer("c", 2))))
-    assert await store.due(at(0.9)) == ()
-    assert await store.due(at(1)) == (timer("b", 1),)
-    assert [one.id for one in await store.due(at(9))] == ["b", "c", "a"]
-    assert [one.id for one in await store.due(at(9), limit=2)] == ["b", "c"]
-    await store.commit(commit(KEY, 1, said(), timers=(timer("b", 5),), cleared=("c", "unknown")))
-    assert await store.due(at(9)) == (timer("a", 3), timer("b", 5))
-    await store.clear("a")
-    await store.clear("a")
-    assert await store.due(at(9)) == (timer("b", 5),)
-
-
-async def test_there_is_one_owner_until_that_one_steps_down(store: Store) -> None:
-    ann, bob = ("telegram", "7"), ("console", "bob")
-    await store.commit(commit("a", 0, said(), access=(AccessGrant(*ann, "owner"),)))
-    await store.commit(commit("a", 1, said(), access=(AccessGrant(*ann, "owner"),)))
-    with pytest.raises(ConflictError):
-        await store.commit(commit("b", 0, said(), access=(AccessGrant(*bob, "owner"),)))
-    await store.commit(commit("b", 0, said(), access=(AccessGrant(*bob, "denied"),)))
-    handed_over = (AccessGrant(*ann, "allowed"), AccessGrant(*bob, "owner"))
-    await store.commit(commit("b", 1, said(), access=handed_over))
-    assert await store.grants() == (handed_over[1], handed_over[0])
-    assert await store.role(*ann) == "allowed"
-    assert await store.role("slack", "7") is None
-
-
-async def test_of_two_who_claim_to_be_the_owner_at_once_one_is(store: Store) -> None:
-    results = await asyncio.gather(
-        *(
-            store.commit(commit(f"k{n}", 0, said(), access=(AccessGrant("t", str(n), "owner"),)))
-            for n in range(5)
-        ),
-        return_exceptions=True,
-    )
-    assert sum(result is None for result in results) == 1
-    assert len(await store.grants()) == 1
-
-
-async def test_facts_can_be_changed(store: Store) -> None:
-    assert await store.fact("code") is None
-    await store.set_fact("code", "one")
-    await store.set_fact("code", "two")
-    assert await store.fact("code") == "two"
-
-
 async def test_streams_are_listed_newest_first(store: Store) -> None:
     for number, key in enumerate(("agent:a:1", "agent:b:1", "agent:a:2", "AGENT:a:3")):
         await store.commit(commit(key, 0, said(), at=at(number)))
@@ -403,10 +308,14 @@ async def test_just_these_events_are_read_and_none_may_be_missing(store: Store) 
         await store.bodies(KEY, (1, 301))
 
 
+def other_timer() -> Timer:
+    return Timer(id="other", key=OTHER, kind="reminder", due=at(1))
+
+
 async def test_a_log_that_is_set_aside_is_kept_and_its_key_is_new_again(store: Store) -> None:
     broken = log(1, opened(), said("old"))
     await store.commit(full(0, log=broken, snapshot=state(KEY, 2)))
-    await store.commit(commit(OTHER, 0, said(), inbox=update(9), timers=(timer("other", 1),)))
+    await store.commit(commit(OTHER, 0, said(), inbox=update(9), timers=(other_timer(),)))
     kept_as = await store.set_aside(KEY, at(5))
     assert kept_as not in (KEY, OTHER)
     assert await store.load(kept_as) == Stored(None, broken)

@@ -1,0 +1,128 @@
+"""Group commit: few transactions for many, no waiting for one, and nobody fails for another."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+import sqlalchemy as sa
+
+from core.errors import StorageError
+from storage.engine import Database, DialectName
+from storage.migrate import bring_up, open_database
+from storage.store import SqlStore
+from storage.writer import GROUP_SIZE
+from tests.contract.values import KEY, commit, letter, log, said
+
+T = TypeVar("T")
+
+
+class Counted:
+    """A database that counts its transactions, and fails the next one after it is stored."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.transactions = 0
+        self.breaks = False
+
+    @property
+    def dialect(self) -> DialectName:
+        return self._database.dialect
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return self._database.notes
+
+    async def write(self, work: Callable[[sa.Connection], T]) -> T:
+        self.transactions += 1
+        result = await self._database.write(work)
+        if self.breaks:
+            self.breaks = False
+            raise StorageError("the answer was lost")
+        return result
+
+    async def read(self, work: Callable[[sa.Connection], T]) -> T:
+        return await self._database.read(work)
+
+    async def backup(self, tag: str) -> Path | None:
+        return await self._database.backup(tag)
+
+    async def close(self) -> None:
+        await self._database.close()
+
+
+@pytest.fixture
+async def counted(database_url: str) -> AsyncIterator[Counted]:
+    database = await open_database(database_url)
+    await bring_up(database)
+    counted = Counted(database)
+    yield counted
+    await counted.close()
+
+
+@pytest.fixture
+def store(counted: Counted) -> SqlStore:
+    return SqlStore(counted)
+
+
+async def test_what_gathers_goes_together(counted: Counted, store: SqlStore) -> None:
+    await asyncio.gather(*(store.commit(commit(f"k{n}", 0, said())) for n in range(100)))
+    assert counted.transactions == 1
+    assert len(await store.streams()) == 100
+
+
+async def test_what_comes_during_a_transaction_goes_into_the_next(
+    counted: Counted, store: SqlStore
+) -> None:
+    async def steps(key: str) -> None:
+        for seq in range(10):
+            await store.commit(commit(key, seq, said()))
+
+    await asyncio.gather(*(steps(f"k{n}") for n in range(50)))
+    assert 10 <= counted.transactions <= 20
+    assert {info.seq for info in await store.streams()} == {10}
+
+
+async def test_a_group_has_a_limit(counted: Counted, store: SqlStore) -> None:
+    await asyncio.gather(*(store.commit(commit(f"k{n}", 0, said())) for n in range(GROUP_SIZE + 1)))
+    assert counted.transactions == 2
+
+
+async def test_what_the_database_refuses_fails_its_own_caller_only(store: SqlStore) -> None:
+    await store.commit(commit(KEY, 0, said(), outbox=(letter("taken"),)))
+    results = await asyncio.gather(
+        *(
+            store.commit(commit(f"k{n}", 0, said(), outbox=(letter(name),)))
+            for n, name in enumerate(("a", "b", "taken", "c"))
+        ),
+        return_exceptions=True,
+    )
+    assert [isinstance(result, StorageError) for result in results] == [False, False, True, False]
+    assert [result for n, result in enumerate(results) if n != 2] == [None] * 3
+    assert {info.key for info in await store.streams()} == {KEY, "k0", "k1", "k3"}
+
+
+async def test_a_transaction_that_may_be_there_is_not_tried_again(
+    counted: Counted, store: SqlStore
+) -> None:
+    counted.breaks = True
+    results = await asyncio.gather(
+        *(store.commit(commit(f"k{n}", 0, said())) for n in range(3)), return_exceptions=True
+    )
+    assert [type(result) for result in results] == [StorageError] * 3
+    assert counted.transactions == 1
+    await store.commit(commit("k0", 1, said("looked and went on")))
+    assert await store.events("k0") == log(1, said(), said("looked and went on"))
+
+
+async def test_what_was_asked_before_the_end_is_still_written(
+    database_url: str, counted: Counted, store: SqlStore
+) -> None:
+    tasks = [asyncio.create_task(store.commit(commit(f"k{n}", 0, said()))) for n in range(20)]
+    await asyncio.sleep(0)
+    await store.close()
+    assert await asyncio.gather(*tasks) == [None] * 20
+    again = await SqlStore.open(database_url)
+    assert len(await again.streams()) == 20
+    await again.close()
