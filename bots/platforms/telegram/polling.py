@@ -12,6 +12,7 @@ from bots.platforms.telegram.signs import Signs
 from bots.platforms.telegram.translate import WANTED
 
 POLL = timedelta(seconds=30)
+AT_ONCE = timedelta()
 
 
 class Poller:
@@ -37,9 +38,12 @@ class Poller:
     async def _poll(self) -> tuple[Update, ...]:
         """An answer confirms all below the offset, so after an empty one there is nothing left to
         confirm; ids start anew, possibly lower, after a week without updates
-        (https://core.telegram.org/bots/api#update)."""
+        (https://core.telegram.org/bots/api#update). Until one was answered it does not wait for
+        news, so that it soon is known whether we are heard."""
         updates = await self._bot.get_updates(
-            offset=self._offset, timeout=POLL, allowed_updates=WANTED
+            offset=self._offset,
+            timeout=POLL if self._signs.is_receiving else AT_ONCE,
+            allowed_updates=WANTED,
         )
         self._signs.receiving()
         if not updates:

@@ -52,6 +52,10 @@ class Signs:
         self._received: datetime | None = None
 
     @property
+    def is_receiving(self) -> bool:
+        return self._state == "receiving"
+
+    @property
     def refused(self) -> bool:
         return self._state == "refused"
 
