@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from core.domain import events as ev
 from core.domain.fold import apply
 from core.domain.keys import Address, session_id
+from core.domain.messages import ToolOutcome
 from core.domain.policy import Policy
 from core.domain.state import Call, Entry, Phase, Session, SessionState, Turn
 
@@ -190,8 +191,10 @@ def _make_room(draft: Draft) -> None:
         sum(e.tokens for e in entries) + waiting > policy.context_tokens
         or len(entries) > policy.context_entries
     ):
-        first = first_turn_within(entries, policy.context_tokens // 2, policy.context_entries // 2)
-        draft.add(ev.Compacted(first_turn=first or draft.state.turns + 1))
+        kept = first_turn_within(entries, policy.context_tokens // 2, policy.context_entries // 2)
+        first = draft.state.turns + 1 if kept is None else kept
+        if any(entry.turn < first for entry in entries):
+            draft.add(ev.Compacted(first_turn=first))
 
 
 def first_turn_within(entries: tuple[Entry, ...], tokens: int, count: int) -> int | None:
@@ -213,17 +216,25 @@ def halve_context(draft: Draft) -> bool:
     older = [number for number in turns if turn is not None and number < turn.number]
     if not older or turn is None:
         return False
-    kept = older[len(older) // 2 + 1 :]
+    kept = older[(len(older) + 1) // 2 :]
     draft.add(ev.Compacted(first_turn=kept[0] if kept else turn.number))
     return True
 
 
 def describe_turn(turn: Turn) -> str:
     """Where a turn stopped: what is done, what has an unknown outcome, what was not started."""
+    unknown, cancelled = _names(turn.done, "unknown"), _names(turn.done, "cancelled")
+    risky = [c.call.name for c in turn.open_calls if may_have_acted(c)]
+    left = [c.call.name for c in turn.open_calls if not may_have_acted(c)]
     lists = (
-        ("Done", list(turn.done)),
-        ("Started, outcome unknown", [c.call.name for c in turn.calls if may_have_acted(c)]),
-        ("Not done", [c.call.name for c in turn.open_calls if not may_have_acted(c)]),
+        ("Done", [name for name in turn.done if not name.endswith((" (unknown)", " (cancelled)"))]),
+        ("Started, outcome unknown", [*unknown, *risky]),
+        ("Not done", [*cancelled, *left]),
     )
     told = [f"{head}: {', '.join(names)}." for head, names in lists if names]
     return " ".join([f"Stopped at step {turn.step}.", *told])
+
+
+def _names(done: tuple[str, ...], outcome: ToolOutcome) -> list[str]:
+    mark = f" ({outcome})"
+    return [note.removesuffix(mark) for note in done if note.endswith(mark)]

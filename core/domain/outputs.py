@@ -122,6 +122,8 @@ def _said(state: SessionState, recorded: ev.Recorded, policy: Policy) -> list[Sa
         case ev.SessionOpened(address=Address() as address, reason=reason):
             text = notices.new_session(reason)
             return [Said(seq, address, "notice", text)] if text else []
+        case ev.Compacted(summary="") if turn is None and state.queue:
+            return [Said(seq, state.queue[-1].address, "notice", notices.CONTEXT_MOVED)]
         case ev.ModelReplied(calls=()) if turn is not None:
             return [_answer(state.key, turn, event, seq)]
         case _ if turn is not None:
