@@ -193,6 +193,7 @@ def _remind(draft: Draft, wish: ask.Remind) -> None:
     for reminder in draft.state.reminders:
         if reminder.reminder_id != wish.reminder_id or reminder.due_at > wish.at:
             continue
+        close_if_over(draft)
         ensure_session(draft, reminder.address, None if draft.state.closed_reason else "reminder")
         draft.add(
             ev.ReminderDue(
