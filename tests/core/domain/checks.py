@@ -15,7 +15,7 @@ from core.domain.messages import (
     ToolMessage,
     UserMessage,
 )
-from core.domain.outputs import timers
+from core.domain.outputs import Said, timers
 from core.domain.policy import Policy
 from core.domain.recovery import faults
 from core.domain.state import SessionState
@@ -41,7 +41,8 @@ def survive_storage(state: SessionState, log: Sequence[ev.Recorded]) -> None:
     assert faults(state) == ()
 
 
-def said_once(seqs: list[int]) -> None:
+def said_once(before: Sequence[Said], new: Sequence[Said]) -> None:
+    seqs = [said.seq for said in (*before[-1:], *new)]
     assert seqs == sorted(set(seqs)), "an outbox id came twice"
 
 
@@ -116,7 +117,7 @@ def complete(request: ModelRequest, seen: Witness) -> None:
     spoken = "\n".join(m.text for m in request.messages if isinstance(m, UserMessage))
     place = 0
     for line in seen.run.lines:
-        if line.kind == "user":
+        if line.kind == "user" and line.text.strip():
             place = spoken.find(line.text, place)
             assert place >= 0, f"lost or out of order: {line.text[:40]!r}"
             place += len(line.text)
@@ -133,7 +134,7 @@ def _results(
     messages: Sequence[ChatMessage], calls: list[CallId], results: Mapping[CallId, str]
 ) -> None:
     shown = [(m.call_id, m.text) for m in messages if isinstance(m, ToolMessage)]
-    assert shown == [(call[2], results[call]) for call in calls]
+    assert shown == [(call[2], results[call] or "(empty)") for call in calls]
 
 
 def stable(before: Shown | None, after: Shown) -> None:

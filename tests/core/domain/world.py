@@ -205,10 +205,10 @@ class World:
             self.reached[type(one.event).__name__] += 1
         self.log += recorded
         self._bodies |= {one.seq: one for one in recorded}
+        checks.said_once(self.said, out.said)
         self.said += out.said
         self.ledger |= {inbox.update_id: outcome for inbox, outcome in out.settled}
         checks.survive_storage(self.state, recorded)
-        checks.said_once([said.seq for said in self.said])
         self._check()
         return events
 
