@@ -65,9 +65,8 @@ async def zygote() -> AsyncGenerator[Zygote]:
 
 
 class Cell(msgspec.Struct, frozen=True):
-    """Where to kill: the ``number``-th write, or counted outside call, since the service was started
-    for the ``life``-th time on purpose; before it has an effect, or after and before anyone is told.
-    """
+    """Where to kill: the ``number``-th write, or counted outside call, since the ``life``-th start
+    on purpose; before it has an effect, or after and before anyone is told."""
 
     kind: str
     life: int

@@ -13,7 +13,7 @@ WORD_PAUSE = 0.12
 
 
 def respond(request: dict[str, Any]) -> Reply:
-    said, results = _newest(request)
+    said, results = newest(request)
     if said == HANG:
         return Reply(text="Thinking about it for ever and ever", hang_after=2, delay_per_chunk=0.3)
     if said == TOOLS and not results:
@@ -28,7 +28,7 @@ def respond(request: dict[str, Any]) -> Reply:
     return Reply(text=f"You wrote {said} and I read it well", delay_per_chunk=WORD_PAUSE)
 
 
-def _newest(request: dict[str, Any]) -> tuple[str, list[str]]:
+def newest(request: dict[str, Any]) -> tuple[str, list[str]]:
     """The newest words of the user, and what tools gave since."""
     said, results = "", list[str]()
     for message in request["messages"]:

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from tests.harness.lab import Cell, Lab
-from tests.harness.scripted import FIRST, HANG, TOOLS
+from tests.harness.scripted import FIRST, HANG, TOOLS, newest
 from tests.standins.telegram_user import User
 
 PATIENCE = 40.0
@@ -52,9 +52,10 @@ class Talk:
 
     async def _stop_a_hanging_turn(self) -> None:
         lab, ada = self.lab, self.ada
-        asked = len(lab.model.requests)
         ada.says(HANG)
-        await lab.model.wait_for(lambda: len(lab.model.requests) > asked, PATIENCE)
+        await lab.model.wait_for(
+            lambda: any(newest(request)[0] == HANG for request in lab.model.requests), PATIENCE
+        )
         began = time.monotonic()
         ada.says("/stop")
         await self._sees(lambda text: text.startswith(STOPPED))
