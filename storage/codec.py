@@ -128,7 +128,7 @@ def _encode(value: object, decoder: msgspec.json.Decoder[_T]) -> str:
         if b"\\u0000" not in data:
             decoder.decode(data)
             return data.decode()
-    except (UnicodeEncodeError, msgspec.MsgspecError, ValueError):
+    except (msgspec.MsgspecError, TypeError, ValueError, OverflowError):
         pass
     try:
         data = _encoder.encode(_storable(msgspec.to_builtins(value)))

@@ -20,10 +20,9 @@ _WRONG_ADDRESS = (
 
 
 class PostgresDatabase:
-    def __init__(self, engine: AsyncEngine, notes: tuple[str, ...], *, read_only: bool) -> None:
+    def __init__(self, engine: AsyncEngine, notes: tuple[str, ...]) -> None:
         self._engine = engine
         self._notes = notes
-        self._read_only = read_only
 
     @property
     def dialect(self) -> DialectName:
@@ -66,9 +65,9 @@ async def open_postgres(
         json_serializer=_as_it_is,
         json_deserializer=_as_it_is,
     )
-    database = PostgresDatabase(engine, url.notes, read_only=read_only)
+    database = PostgresDatabase(engine, url.notes)
     try:
-        with storage_errors(asyncpg.InterfaceError):
+        with storage_errors(asyncpg.PostgresError, asyncpg.InterfaceError):
             async with engine.connect():
                 pass
     except BaseException as error:

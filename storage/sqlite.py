@@ -37,7 +37,7 @@ class FileOwner:
     """The right to a database file; the operating system ends it with the process."""
 
     def __init__(self, path: Path) -> None:
-        self._lock = FileLock(f"{path}.lock", mode=0o600)
+        self._lock = FileLock(f"{path}.lock", mode=0o600, thread_local=False)
         self._pid = path.with_name(f"{path.name}.pid")
         self._path = path
 

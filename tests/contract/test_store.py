@@ -267,8 +267,8 @@ async def test_numbers_that_json_lacks_are_stored_as_nought(store: Store) -> Non
     assert await store.events(KEY) == log(1, replace(said(), usage=Usage(1, 2, 0.0)))
 
 
-async def test_an_event_that_could_not_be_read_back_is_refused(store: Store) -> None:
-    wrong: Any = "three"
+@pytest.mark.parametrize("wrong", ["three", object(), 1.5, None])
+async def test_an_event_that_could_not_be_read_back_is_refused(store: Store, wrong: Any) -> None:
     event = ToolFinished(turn=wrong, step=1, call_id="c", outcome="ok", text="")
     with pytest.raises(IllegalEventError):
         await store.commit(commit(KEY, 0, event))
