@@ -94,5 +94,5 @@ class Toolbox:
 def _arguments(call: ToolCall) -> dict[str, Any] | None:
     try:
         return msgspec.json.decode(call.arguments or "{}", type=dict[str, Any])
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return None
