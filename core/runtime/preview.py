@@ -48,6 +48,7 @@ class Preview:
         self._shown: Part | None = None
         self._platform_id = ""
         self._muted = False
+        self._resting = False
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -64,6 +65,8 @@ class Preview:
         if task is None:
             return
         self._muted = True
+        if self._resting:
+            task.cancel()
         _, late = await asyncio.wait({task}, timeout=CLOSING)
         for pending in late:
             pending.cancel()
@@ -75,9 +78,9 @@ class Preview:
         began = typed = clock.now()
         await self._typing()
         while not self._muted:
+            self._resting = True
             await clock.sleep(TICK)
-            if self._muted:
-                return
+            self._resting = False
             now = clock.now()
             if self._text and not await self._show():
                 return
