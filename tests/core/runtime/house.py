@@ -1,0 +1,280 @@
+"""A whole service without a network or a disk: lives of a process, a chat, a model, tools."""
+
+import asyncio
+import inspect
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from itertools import count
+from typing import Any, cast
+
+from msgspec.structs import replace
+
+from core.domain.keys import Address
+from core.domain.messages import EffectClass, Inbound, ModelReply, OutboxMessage, Part, ToolCall, ToolSpec
+from core.domain.policy import Policy
+from core.errors import StillhereError, StorageError
+from core.models.scripted import ScriptedModel
+from core.ports import Model, Paces, Store, ToolContext, ToolOutput
+from core.runtime.access import Access
+from core.runtime.admission import Admission
+from core.runtime.agent import Agent, Outside
+from core.runtime.delivery import Delivery
+from core.runtime.holder import Holder
+from core.runtime.limiter import Limiter
+from core.runtime.recovery import Recovery
+from core.runtime.sessions import Sessions
+from core.runtime.toolbox import Toolbox
+from scheduler.jobs import Jobs
+from storage.memory import MemoryStore
+from tests.core.domain.samples import HOME, commands
+from tests.core.runtime.virtual import START, VirtualClock
+
+LEASE = 15.0
+KEY = "agent:main:chat:dm:7"
+
+
+class Chat:
+    """``core.ports.Channel``. ``shown`` is what the person sees, by the platform's message id."""
+
+    def __init__(self) -> None:
+        self.shown: dict[str, str] = {}
+        self.log: list[tuple[float, str, str]] = []
+        """When, which call, which text."""
+        self.faults: deque[StillhereError | None] = deque()
+        """One for each coming send; None is a success."""
+        self.edit_faults: deque[StillhereError] = deque()
+        self.seconds = 0.0
+        """How long a send takes."""
+        self.arrived: str | None = None
+        """What a look-up finds."""
+        self._ids = count(1)
+
+    @property
+    def texts(self) -> list[str]:
+        return list(self.shown.values())
+
+    def calls(self, name: str) -> list[tuple[float, str]]:
+        return [(at, text) for at, call, text in self.log if call == name]
+
+    def render(self, text: str) -> tuple[Part, ...]:
+        return tuple(Part(text=part, plain=part) for part in text.split("|") if part.strip())
+
+    def preview(self, text: str) -> Part | None:
+        shown = f"{text} …"
+        return Part(text=shown, plain=shown) if text.strip() else None
+
+    async def send(self, message: OutboxMessage) -> str:
+        self._note("send", message.part.text)
+        await asyncio.sleep(self.seconds)
+        fault = self.faults.popleft() if self.faults else None
+        if fault is not None:
+            raise fault
+        name = f"m{next(self._ids)}"
+        self.shown[name] = message.part.text
+        return name
+
+    async def edit(self, address: Address, platform_id: str, part: Part) -> None:
+        self._note("edit", part.text)
+        await asyncio.sleep(self.seconds)
+        if self.edit_faults:
+            raise self.edit_faults.popleft()
+        self.shown[platform_id] = part.text
+
+    async def typing(self, address: Address) -> None:
+        self._note("typing", "")
+
+    async def lookup(self, message: OutboxMessage) -> str | None:
+        self._note("lookup", message.part.text)
+        return self.arrived
+
+    def _note(self, call: str, text: str) -> None:
+        self.log.append((asyncio.get_running_loop().time(), call, text))
+
+
+class FakeTool:
+    """``core.ports.Tool``; it counts how often each call ran, and how it came to an end."""
+
+    demo_only = False
+
+    def __init__(self, name: str, effect: EffectClass, seconds: float = 0.0) -> None:
+        self.spec = ToolSpec(name, f"{name} it", {"type": "object", "properties": {}})
+        self.effect: EffectClass = effect
+        self.timeout = 60.0
+        self.seconds = seconds
+        self.started: Counter[str] = Counter()
+        self.result: Any = f"{name}: done"
+
+    async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> ToolOutput:
+        self.started[context.call_key] += 1
+        await asyncio.sleep(self.seconds)
+        if isinstance(self.result, Exception):
+            raise self.result
+        return ToolOutput(value=self.result)
+
+
+class Mortal:
+    """Stands before an object of the outside world until its process is dead.
+
+    ``faults`` are raised by the coming commits instead of, or (with «after») in spite of, storing.
+    ``killer`` is asked around every commit whether the process dies here.
+    """
+
+    def __init__(self, real: object) -> None:
+        self._real = real
+        self.dead = False
+        self.faults: deque[str] = deque()
+        self.killer: Callable[[str], bool] = lambda moment: False
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._real, name)
+        if not inspect.iscoroutinefunction(found):
+            return found
+        return partial(self._commit if name == "commit" else self._call, found)
+
+    async def _call(self, method: Callable[..., Awaitable[Any]], *args: Any) -> Any:
+        self._breathe()
+        result = await method(*args)
+        self._breathe()
+        return result
+
+    async def _commit(self, method: Callable[..., Awaitable[Any]], *args: Any) -> None:
+        fault = self.faults.popleft() if self.faults else ""
+        if fault == "before":
+            raise StorageError("the disk is full")
+        self.dead = self.dead or self.killer("before")
+        await self._call(method, *args)
+        self.dead = self.dead or self.killer("after")
+        self._breathe()
+        if fault == "after":
+            raise StorageError("the connection broke")
+
+    def _breathe(self) -> None:
+        if self.dead:
+            raise asyncio.CancelledError
+
+
+class Ground:
+    """What outlives a process: the store, the chats, the model's vendor, the tools' world."""
+
+    def __init__(self, *lines: Any, policy: Policy | None = None) -> None:
+        self.store = MemoryStore()
+        self.chat = Chat()
+        self.clock = VirtualClock()
+        self.model: Model = ScriptedModel(*lines)
+        self.policy = policy or Policy()
+        self.tools = {
+            "look": FakeTool("look", "read_only"),
+            "book": FakeTool("book", "idempotent"),
+            "pay": FakeTool("pay", "unsafe"),
+        }
+        self.paces = {"chat": Paces()}
+        self.allowed = frozenset({"*"})
+        self.numbers = count(1)
+        self.processes: list[Process] = []
+
+    @property
+    def script(self) -> ScriptedModel:
+        return cast("ScriptedModel", self.model)
+
+    async def starts(self, owner: str = "", seconds: float = LEASE) -> "Process":
+        process = Process(self, Holder(owner or f"p{len(self.processes)}", seconds))
+        self.processes.append(process)
+        await process.start()
+        return process
+
+    async def outcomes(self) -> dict[str, int]:
+        ledger = await self.store.ledger()
+        return {name: n for name, n in ledger.get("chat", {}).items() if n}
+
+
+class Process:
+    """One life of the service. It looks at its timers, leases and outbox as the real one does."""
+
+    def __init__(self, ground: Ground, holder: Holder) -> None:
+        self.ground = ground
+        self.holder = holder
+        self._outside = [Mortal(ground.store), Mortal(ground.chat), Mortal(ground.model)]
+        self.disk = self._outside[0]
+        store, chat, model = cast("tuple[Store, Chat, Model]", tuple(self._outside))
+        clock, channels = ground.clock, {"chat": chat}
+        self.sessions = Sessions(store, channels, ground.policy, clock, holder)
+        self.access = Access(store, ground.allowed)
+        self.admission = Admission(self.sessions, self.access, commands(), store, clock)
+        self.limiter = Limiter(clock, ground.paces)
+        ids = (f"id{n}" for n in ground.numbers)
+        self.agent = Agent(
+            self.sessions,
+            Outside(
+                store=store,
+                outbox=store,
+                channels=channels,
+                model=model,
+                toolbox=Toolbox(ground.tools, clock, lambda: next(ids)),
+                limiter=self.limiter,
+                clock=clock,
+                holder=holder,
+            ),
+        )
+        self.delivery = Delivery(store, channels, self.limiter, clock, holder)
+        self.recovery = Recovery(self.sessions, store, clock)
+        self.jobs = Jobs(self.sessions, self.recovery, store, clock, self.agent.working)
+        self.sessions.subscribe(self.agent.reconcile)
+        self.sessions.subscribe(lambda state: self.delivery.nudge())
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def start(self) -> None:
+        await self.recovery.run()
+        every = {
+            self.jobs.fire_due: 0.5,
+            self.jobs.renew_leases: self.holder.seconds / 3,
+            self.jobs.take_up_abandoned: self.holder.seconds / 3,
+        }
+        self._tasks = [asyncio.create_task(self.delivery.run())]
+        self._tasks += [asyncio.create_task(_every(n, job)) for job, n in every.items()]
+
+    def dies(self) -> None:
+        """As by SIGKILL: from here on it reaches nothing and nobody."""
+        for thing in self._outside:
+            thing.dead = True
+        for task in self._tasks:
+            task.cancel()
+
+    async def stops(self, drain: float = 20.0) -> None:
+        """As by SIGTERM."""
+        await self.agent.drain(drain)
+        await self.recovery.interrupt(tuple(self.sessions.held))
+        for task in self._tasks:
+            task.cancel()
+        await self.delivery.drain(5.0)
+        await self.sessions.save_snapshots()
+
+    async def hears(self, text: str, **changes: Any) -> Inbound:
+        message = said(text, next(self.ground.numbers), **changes)
+        await self.admission.accept(message)
+        return message
+
+    async def state(self, key: str = KEY) -> Any:
+        return await self.sessions.state(key)
+
+
+def said(text: str, number: int, **changes: Any) -> Inbound:
+    message = Inbound(address=HOME, update_id=f"u{number}", user="7", text=text, sent_at=START)
+    return replace(message, **changes)
+
+
+def asks(*names: str, text: str = "") -> ModelReply:
+    """A reply that calls these tools."""
+    calls = tuple(ToolCall(f"c{n}", name, "{}") for n, name in enumerate(names, 1))
+    return ModelReply(text=text, calls=calls, model="scripted")
+
+
+async def passes(seconds: float) -> None:
+    await asyncio.sleep(seconds)
+
+
+async def _every(seconds: float, job: Callable[[], Awaitable[None]]) -> None:
+    while True:
+        await asyncio.sleep(seconds)
+        await job()
+
