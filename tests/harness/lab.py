@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from storage.store import SqlStore
 from tests.harness.child import LEDGER, Birth
 from tests.harness.scripted import respond
 from tests.harness.zygote import Request
@@ -88,7 +89,7 @@ class Lab:
         self.model = OpenAIStandIn(respond)
         self.died = 0
         self.calls: dict[int, list[str]] = {}
-        self.killed_in = ""
+        self._killed = False
         self._zygote = zygote
         self._folder = folder
         self._database = database
@@ -146,6 +147,16 @@ class Lab:
             if not self._wanted:
                 return
             self._pid = await self._zygote.spawn(self._birth(again=True))
+
+    async def quiet(self, patience: float) -> None:
+        """Until `stillhere sessions list` would show no conversation at work."""
+        store = await SqlStore.open(self._database, read_only=True)
+        try:
+            async with asyncio.timeout(patience):
+                while any(info.open_turn for info in await store.streams()):
+                    await asyncio.sleep(0.05)
+        finally:
+            await store.close()
 
     def writes(self, life: int) -> list[str]:
         """What was written in that life, until a kill, by name and in order."""
@@ -218,9 +229,9 @@ class Lab:
 
     def _kill(self, call: Call, *, after: bool) -> Fault | None:
         place = Cell("call", self._life, len(self.calls[self._life]), after)
-        if self._cell != place or self.killed_in or not self._pid:
+        if self._cell != place or self._killed or not self._pid:
             return None
-        self.killed_in = call.method
+        self._killed = True
         os.kill(self._pid, signal.SIGKILL)
         return Reset()
 
