@@ -42,9 +42,11 @@ class Gate:
                     await self._changed.wait_for(lambda: self._running == 0)
         except TimeoutError:
             pass
-        async with self._alone:
-            yield
-        await self._tell()
+        try:
+            async with self._alone:
+                yield
+        finally:
+            await self._tell()
 
     async def _tell(self) -> None:
         async with self._changed:
