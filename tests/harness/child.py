@@ -106,9 +106,10 @@ class KillingStore:
                     self._note(name, after=True)
                 return claimed
             self._note(name, after=False)
-            result = await write(*args, **kwargs)
-            self._note(name, after=True)
-            return result
+            try:
+                return await write(*args, **kwargs)
+            finally:
+                self._note(name, after=True)
 
         return counted
 

@@ -153,7 +153,7 @@ class Lab:
         store = await SqlStore.open(self._database, read_only=True)
         try:
             async with asyncio.timeout(patience):
-                while any(info.open_turn for info in await store.streams()):
+                while any(info.open_turn for info in await store.streams()):  # noqa: ASYNC110
                     await asyncio.sleep(0.05)
         finally:
             await store.close()

@@ -23,7 +23,7 @@ class Result(msgspec.Struct, frozen=True):
 
 async def count(zygote: Zygote, folder: Path, database: str) -> list[Cell]:
     """The cells of one run without a kill, which must itself be without fault."""
-    folder.mkdir()
+    await asyncio.to_thread(folder.mkdir)
     async with Lab(zygote, folder, database, NO_KILL) as lab:
         talk = Talk(lab)
         await talk.run()
@@ -34,7 +34,7 @@ async def count(zygote: Zygote, folder: Path, database: str) -> list[Cell]:
 
 
 async def run_cell(zygote: Zygote, folder: Path, database: str, cell: Cell) -> Result:
-    folder.mkdir()
+    await asyncio.to_thread(folder.mkdir)
     async with Lab(zygote, folder, database, cell) as lab:
         talk = Talk(lab)
         try:
