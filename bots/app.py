@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import structlog
@@ -39,6 +39,9 @@ FLUSH_SECONDS = 5.0
 TIMER_SECONDS = 1.0
 LEASE_SECONDS = 15.0
 """How long a session stays with a process that says nothing; renewed at a third of it."""
+QUIET_SECONDS = 0.1
+WRITE_SECONDS = 3.0
+"""A host's own patience with a health check is seldom longer than five."""
 SIGN_SECONDS = 60.0
 """How often the last sign of life of each platform is written down, for ``doctor``."""
 
@@ -58,6 +61,32 @@ class Ground(msgspec.Struct, frozen=True, kw_only=True):
     tools: Mapping[str, Tool] | None = None
     """None: those of ``core.tools``."""
     lease: float = LEASE_SECONDS
+
+
+def build_adapters(
+    platforms: Mapping[str, Platform], environment: Mapping[str, str], site: Site
+) -> dict[str, Adapter]:
+    """Of the platforms that are set up. Raises ConfigurationError with every fault of every
+    platform, one a line, or when there is none to talk by."""
+    adapters: dict[str, Adapter] = {}
+    faults: list[str] = []
+    for name, platform in platforms.items():
+        try:
+            adapter = platform.build(platform.given(environment), site)
+        except ConfigurationError as error:
+            faults.append(str(error))
+            continue
+        if adapter is not None:
+            adapters[name] = adapter
+    if faults:
+        raise ConfigurationError("\n".join(faults))
+    if not adapters:
+        first = " or ".join(p.variables[0].name for p in platforms.values() if p.variables)
+        raise ConfigurationError(
+            f"no platform is set up: set {first} (see .env.example), "
+            "or talk in the terminal with `stillhere chat`"
+        )
+    return adapters
 
 
 class Service:
@@ -97,16 +126,16 @@ class Service:
         self._sessions.subscribe(lambda state: self._delivery.nudge())
         self._recovery = Recovery(self._sessions, self._store, self._clock)
         jobs = Jobs(self._sessions, self._recovery, self._store, self._clock, self._agent.working)
+        self._keeper = Ticker(((jobs.renew_leases, ground.lease / 3),))
         self._ticker = Ticker(
             (
                 (jobs.fire_due, TIMER_SECONDS),
-                (jobs.renew_leases, ground.lease / 3),
                 (jobs.take_up_abandoned, ground.lease / 3),
                 (self._write_signs, SIGN_SECONDS),
             )
         )
         self._tasks: list[asyncio.Task[None]] = []
-        self._ready = False
+        self._life: Literal["starting", "running", "stopping"] = "starting"
 
     def _build_adapters(self, commands: Mapping[str, Command]) -> dict[str, Adapter]:
         ground = self._ground
@@ -116,29 +145,7 @@ class Service:
             commands=tuple((name, command.summary) for name, command in commands.items()),
             public_url=ground.settings.public_url.rstrip("/"),
         )
-        adapters: dict[str, Adapter] = {}
-        faults: list[str] = []
-        for name, platform in ground.platforms.items():
-            values = {
-                variable.name: ground.environment[variable.name]
-                for variable in platform.variables
-                if ground.environment.get(variable.name)
-            }
-            try:
-                adapter = platform.build(values, site)
-            except ConfigurationError as error:
-                faults.append(str(error))
-                continue
-            if adapter is not None:
-                adapters[name] = adapter
-        if faults:
-            raise ConfigurationError("\n".join(faults))
-        if not adapters:
-            raise ConfigurationError(
-                "no platform is set up: set TELEGRAM_BOT_TOKEN (see .env.example), "
-                "or talk in the terminal with `stillhere chat`"
-            )
-        return adapters
+        return build_adapters(ground.platforms, ground.environment, site)
 
     def _tools(self) -> Mapping[str, Tool]:
         if self._ground.tools is not None:
@@ -156,31 +163,40 @@ class Service:
         if code is not None and not self._of_terminal():
             log.warning("Nobody owns this bot yet. Send it this in a DM: /start %s", code)
         if isinstance(self.model, LiteLLMModel):
-            self._tasks.append(asyncio.create_task(self.model.load()))
+            self._tasks.append(asyncio.create_task(self._load(self.model)))
         await self._recovery.run()
         self._tasks.append(asyncio.create_task(self._delivery.run()))
+        self._keeper.start()
         self._ticker.start()
         for adapter in self.adapters.values():
             await adapter.start()
-        self._ready = True
+        self._life = "running"
         choice = chosen(self._ground.settings, self._ground.environment)
         log.info("ready", platforms=sorted(self.adapters), model=self.model.name, why=choice.why)
+
+    async def _load(self, model: LiteLLMModel) -> None:
+        try:
+            await model.load()
+        except Exception:
+            log.exception("the model cannot be loaded; the first message tries it again")
 
     def _of_terminal(self) -> bool:
         return any(self._ground.platforms[name].terminal for name in self.adapters)
 
     async def stop(self) -> None:
         """Stops taking, lets turns finish, stores where the rest stood, flushes the outbox."""
-        self._ready = False
+        self._life = "stopping"
         for adapter in self.adapters.values():
             await adapter.stop()
         self._ticker.stop()
         await self._agent.drain(self._ground.settings.drain_seconds)
+        self._keeper.stop()
         try:
             await self._recovery.interrupt(tuple(self._sessions.held))
             await self._end_tasks()
             await self._delivery.drain(FLUSH_SECONDS)
             await self._sessions.save_snapshots()
+            await self._write_signs()
         except StorageError as error:
             log.warning("stopped without a last write; the next start recovers", error=str(error))
         for adapter in self.adapters.values():
@@ -188,6 +204,11 @@ class Service:
         if isinstance(self.model, LiteLLMModel):
             await self.model.close()
         log.info("stopped")
+
+    async def quiet(self) -> None:
+        """Returns when no turn is at work."""
+        while self._agent.working():
+            await self._clock.sleep(QUIET_SECONDS)
 
     async def _end_tasks(self) -> None:
         tasks, self._tasks = self._tasks, []
@@ -200,13 +221,11 @@ class Service:
         return make_server(self.readiness, routes)
 
     async def readiness(self) -> tuple[bool, dict[str, Any]]:
-        database = "ok"
-        try:
-            await self._store.set_fact("ready asked", self._clock.now().isoformat())
-        except StorageError as error:
-            database = f"cannot be written: {error}"
+        """Whether messages are taken and answered, and if not, why."""
+        database = await self._database_word()
         health = {name: adapter.health() for name, adapter in self.adapters.items()}
         detail = {
+            "state": self._life,
             "database": database,
             "platforms": {
                 name: {
@@ -218,7 +237,17 @@ class Service:
             },
         }
         well = database == "ok" and all(one.ok for one in health.values())
-        return self._ready and well, detail
+        return self._life == "running" and well, detail
+
+    async def _database_word(self) -> str:
+        try:
+            async with asyncio.timeout(WRITE_SECONDS):
+                await self._store.set_fact("ready asked", self._clock.now().isoformat())
+        except StorageError as error:
+            return f"cannot be written: {error}"
+        except TimeoutError:
+            return f"cannot be written: no answer within {WRITE_SECONDS:.0f} s"
+        return "ok"
 
     async def _write_signs(self) -> None:
         for name, adapter in self.adapters.items():

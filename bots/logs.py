@@ -1,9 +1,10 @@
 """How the process logs: one line an event, in plain text or JSON, and never a secret."""
 
+import json
 import logging
 import re
 from typing import TextIO
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import quote, quote_plus, unquote, urlsplit
 
 import structlog
 from structlog.typing import EventDict, Processor
@@ -11,15 +12,18 @@ from structlog.typing import EventDict, Processor
 HIDDEN = "***"
 _NOISY = ("httpx", "httpcore", "telegram", "apscheduler", "alembic", "litellm", "LiteLLM")
 """HTTP libraries log whole URLs at INFO, tokens in them."""
+_SHORTEST_PASSWORD = 4
+"""A shorter one is hidden only where it stands in a URL: it would be found in every word."""
 
 
 class Redactor(logging.Formatter):
-    """Renders a record by the inner formatter, then hides every secret in the finished text."""
+    """Renders a record by the inner formatter, then hides every secret in the finished text, in
+    all the ways in which a text may have been written into it."""
 
     def __init__(self, inner: logging.Formatter, secrets: frozenset[str]) -> None:
         super().__init__()
         self._inner = inner
-        forms = {form for secret in secrets for form in (secret, quote(secret, safe=""))}
+        forms = {form for secret in secrets for form in _forms(secret)}
         longest_first = sorted(forms, key=len, reverse=True)
         self._pattern = re.compile("|".join(map(re.escape, longest_first))) if forms else None
 
@@ -28,10 +32,21 @@ class Redactor(logging.Formatter):
         return self._pattern.sub(HIDDEN, text) if self._pattern else text
 
 
+def _forms(secret: str) -> set[str]:
+    plain = {secret, quote(secret, safe=""), quote(secret), quote_plus(secret)}
+    plain |= {repr(form)[1:-1] for form in plain}
+    return plain | {json.dumps(form)[1:-1] for form in plain}
+
+
 def database_secrets(url: str) -> frozenset[str]:
     """The password of a database's URL, as it stands there and as it is meant."""
-    password = urlsplit(url).password or ""
-    return frozenset({password, unquote(password)} - {""})
+    try:
+        password = urlsplit(url).password or ""
+    except ValueError:
+        return frozenset()
+    if len(password) < _SHORTEST_PASSWORD:
+        return frozenset({f":{password}@"} if password else ())
+    return frozenset({password, unquote(password)})
 
 
 def set_up_logs(level: str, form: str, secrets: frozenset[str], stream: TextIO) -> None:

@@ -3,13 +3,16 @@
 import asyncio
 import os
 import signal
+from collections.abc import Coroutine
 from socket import socket
+from typing import Any
 
 import structlog
 
 from bots.app import Ground, Service
 from bots.clock import SystemClock
 from core.errors import StorageError
+from core.ports import Clock
 from core.runtime.retrying import backoff
 from storage.store import SqlStore
 
@@ -19,10 +22,12 @@ DATABASE_PATIENCE = 8
 log = structlog.get_logger(__name__)
 
 
-async def open_store(url: str) -> SqlStore:
+async def open_store(
+    url: str, tries: int = DATABASE_PATIENCE, clock: Clock | None = None
+) -> SqlStore:
     """Waits for a database that is not up yet. Raises ConfigurationError, StorageError."""
-    clock = SystemClock()
-    for attempt in range(1, DATABASE_PATIENCE):
+    clock = clock or SystemClock()
+    for attempt in range(1, tries):
         try:
             return await SqlStore.open(url)
         except StorageError as error:
@@ -31,8 +36,11 @@ async def open_store(url: str) -> SqlStore:
     return await SqlStore.open(url)
 
 
-async def serve(ground: Ground, listener: socket | None, ended: asyncio.Event) -> None:
-    """Runs the service until a signal comes or ``ended`` is set.
+async def serve(
+    ground: Ground, listener: socket | None, ended: asyncio.Event, *, finish: bool = False
+) -> None:
+    """Runs the service until a signal comes or ``ended`` is set. With ``finish`` the turns at work
+    then may end first, however long they take.
 
     Raises ConfigurationError, StorageError.
     """
@@ -41,18 +49,27 @@ async def serve(ground: Ground, listener: socket | None, ended: asyncio.Event) -
     _listen_to_signals(stop)
     server = service.server()
     web = asyncio.create_task(server.serve([listener])) if listener else None
-    waiters = [asyncio.create_task(event.wait()) for event in (ended, stop)]
     try:
         await service.start()
-        await asyncio.wait(waiters, return_when=asyncio.FIRST_COMPLETED)
+        await _first(ended.wait(), stop.wait())
+        if finish and not stop.is_set():
+            await _first(service.quiet(), stop.wait())
     finally:
-        for waiter in waiters:
-            waiter.cancel()
-        await asyncio.gather(*waiters, return_exceptions=True)
         await service.stop()
         server.should_exit = True
         if web is not None:
             await web
+
+
+async def _first(*waits: Coroutine[Any, Any, object]) -> None:
+    """Returns when one of them does, and cancels the rest."""
+    tasks = [asyncio.create_task(wait) for wait in waits]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _listen_to_signals(stop: asyncio.Event) -> None:

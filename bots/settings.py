@@ -1,35 +1,82 @@
 """The operator's settings, read once from the environment; all faults are told together."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from datetime import time
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, SecretStr, ValidationError
+from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from core.domain.policy import BusyMode, Policy
 from core.errors import ConfigurationError
 
 DATABASE_NAME = "stillhere.db"
+MOST_MINUTES = 10 * 366 * 24 * 60
+"""Ten years, so that no due time leaves the calendar."""
+MOST_SECONDS = 24 * 3600
 _SECRET_ENDINGS = ("_KEY", "_TOKEN", "_SECRET", "PASSWORD")
 _SHORTEST_SECRET = 6
+_TIME_OF_DAY = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)")
+
+
+def _split(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]
 
 
 def _words(value: object) -> object:
+    return _split(value) if isinstance(value, str) else value
+
+
+def _users(value: object) -> object:
     if not isinstance(value, str):
         return value
-    return [word.strip() for word in value.split(",") if word.strip()]
+    entries = _split(value)
+    bare = [entry for entry in entries if entry != "*" and not all(entry.partition(":"))]
+    if bare:
+        raise ValueError(
+            f"has entries without a platform or a user ({', '.join(bare)}); "
+            "write them like telegram:123, with a comma between them, or * for everyone"
+        )
+    return entries
+
+
+def _time_of_day(value: object) -> object:
+    """Strictly: a time with a zone of its own would be taken for UTC without a word."""
+    if not isinstance(value, str):
+        return value
+    found = _TIME_OF_DAY.fullmatch(value.strip())
+    if found is None:
+        raise ValueError("must be a time of day in UTC from 00:00 to 23:59, such as 04:00")
+    return time(int(found[1]), int(found[2]))
+
+
+def _lower(value: object) -> object:
+    return value.strip().lower() if isinstance(value, str) else value
+
+
+def _upper(value: object) -> object:
+    return value.strip().upper() if isinstance(value, str) else value
 
 
 Words = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_words)]
+Users = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_users)]
 
 
 class Settings(BaseSettings):
-    """Field names are the variables' names in lower case; ``.env.example`` says what each means."""
+    """Field names are the variables' names in lower case; ``.env.example`` says what each means.
+
+    A field's description says what its value must be, for whoever gave another.
+    """
 
     model_config = SettingsConfigDict(
-        frozen=True, env_ignore_empty=True, extra="ignore", protected_namespaces=()
+        frozen=True,
+        env_ignore_empty=True,
+        extra="ignore",
+        protected_namespaces=(),
+        str_strip_whitespace=True,
     )
 
     database_url: SecretStr = SecretStr("")
@@ -37,17 +84,36 @@ class Settings(BaseSettings):
     model: str = ""
     model_fallbacks: Words = ()
     system_prompt: str = Policy().system_prompt
-    public_url: str = Field(default="", pattern=r"^(https?://.+)?$")
-    port: int = Field(default=8080, ge=0, le=65535)
-    allowed_users: Words = ()
-    busy_mode: BusyMode = "queue"
-    idle_reset_minutes: float = Field(default=1440, ge=0)
-    daily_reset_at: time | None = None
-    drain_seconds: float = Field(default=20, ge=0)
-    turn_max_steps: int = Field(default=50, ge=1)
-    turn_max_attempts: int = Field(default=5, ge=1)
-    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
-    log_format: Literal["plain", "json"] = "plain"
+    public_url: str = Field(
+        default="",
+        pattern=r"^(https?://[^\s/]+\S*)?$",
+        description="an address such as https://bot.example.org",
+    )
+    port: int = Field(
+        default=8080, ge=0, le=65535, description="a port's number, from 0 (any free one) to 65535"
+    )
+    allowed_users: Users = ()
+    busy_mode: Annotated[BusyMode, BeforeValidator(_lower)] = Field(
+        default="queue", description="queue, steer or interrupt"
+    )
+    idle_reset_minutes: float = Field(
+        default=1440,
+        ge=0,
+        le=MOST_MINUTES,
+        description=f"a number of minutes from 0 (never) to {MOST_MINUTES}",
+    )
+    daily_reset_at: Annotated[time | None, BeforeValidator(_time_of_day)] = None
+    drain_seconds: float = Field(
+        default=20, ge=0, le=MOST_SECONDS, description=f"a number of seconds, 0 to {MOST_SECONDS}"
+    )
+    turn_max_steps: int = Field(default=50, ge=1, description="a whole number, 1 or more")
+    turn_max_attempts: int = Field(default=5, ge=1, description="a whole number, 1 or more")
+    log_level: Annotated[Literal["DEBUG", "INFO", "WARNING", "ERROR"], BeforeValidator(_upper)] = (
+        Field(default="INFO", description="DEBUG, INFO, WARNING or ERROR")
+    )
+    log_format: Annotated[Literal["plain", "json"], BeforeValidator(_lower)] = Field(
+        default="plain", description="plain or json"
+    )
 
     @property
     def database(self) -> str:
@@ -67,16 +133,29 @@ class Settings(BaseSettings):
         )
 
 
-def read_settings() -> Settings:
-    """Raises ConfigurationError with every fault, one a line."""
+def read_settings(others: Iterable[str] = ()) -> Settings:
+    """``others`` are faults found elsewhere, to be told in the same breath.
+
+    Raises ConfigurationError with every fault, one a line.
+    """
+    faults: list[str] = []
+    settings: Settings | None = None
     try:
-        return Settings()
+        settings = Settings()
     except ValidationError as error:
-        faults = [
-            f"{'.'.join(map(str, fault['loc'])).upper()}: {fault['msg']}"
-            for fault in error.errors(include_input=False, include_url=False)
-        ]
-        raise ConfigurationError("\n".join(faults)) from None
+        faults += [_told(fault) for fault in error.errors(include_url=False)]
+    faults += others
+    if settings is None or faults:
+        raise ConfigurationError("\n".join(faults))
+    return settings
+
+
+def _told(fault: ErrorDetails) -> str:
+    """The variable and what it must be; never its value, which may be a secret out of place."""
+    name = str(fault["loc"][0])
+    own = fault.get("ctx", {}).get("error")
+    wanted = f"must be {Settings.model_fields[name].description}"
+    return f"{name.upper()} {own if isinstance(own, ValueError) else wanted}"
 
 
 def secrets_of(environment: Mapping[str, str], named: frozenset[str]) -> frozenset[str]:

@@ -13,6 +13,9 @@ from starlette.routing import BaseRoute, Route
 
 from core.errors import ConfigurationError
 
+STOP_SECONDS = 2
+"""What a request under way gets at a stop, after the turns and the outbox had their time."""
+
 Readiness = Callable[[], Awaitable[tuple[bool, dict[str, Any]]]]
 
 
@@ -54,5 +57,12 @@ def make_server(readiness: Readiness, routes: Sequence[BaseRoute]) -> Server:
     app = Starlette(
         routes=[Route("/", root), Route("/healthz", healthz), Route("/readyz", readyz), *routes]
     )
-    config = uvicorn.Config(app, log_config=None, access_log=False, lifespan="off")
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        lifespan="off",
+        ws="none",
+        timeout_graceful_shutdown=STOP_SECONDS,
+    )
     return Server(config)

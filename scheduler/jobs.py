@@ -6,7 +6,7 @@ import structlog
 
 from core.domain import inputs as ask
 from core.domain.outputs import Timer
-from core.errors import BrokenDataError, ConflictError, StorageError
+from core.errors import BrokenDataError, ConflictError, IllegalEventError, StorageError
 from core.ports import Clock, Timers
 from core.runtime.recovery import Recovery
 from core.runtime.sessions import Sessions
@@ -45,8 +45,8 @@ class Jobs:
         except ConflictError as error:
             log.info("timer is another's", timer=timer.id, error=str(error))
             return
-        except BrokenDataError as error:
-            log.warning("timer of a broken session", timer=timer.id, error=str(error))
+        except (BrokenDataError, IllegalEventError):
+            log.exception("timer of a broken session", timer=timer.id)
             answered = False
         if not answered:
             await self._timers.clear(timer.id)

@@ -1,27 +1,50 @@
 """The command line: finds the module of the command that is asked for, and imports no other."""
 
 import importlib
+import logging
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import typer
-from dotenv import load_dotenv
 
-from core.errors import ConfigurationError, StorageError
+from bots.cli.environment import add_file
+from core.errors import ConfigurationError, StillhereError, StorageError
 
 EXIT_CONFIGURATION = 78
 """EX_CONFIG of sysexits.h: no supervisor should start us again before someone has mended it."""
 EXIT_DATABASE = 75
 """EX_TEMPFAIL: starting again may help."""
-COMMANDS = ("run", "chat", "migrate", "doctor", "sessions")
+EXIT_FAULT = 1
+COMMANDS: Mapping[str, str] = {
+    "run": "Serve all configured platforms until SIGTERM or Ctrl-C.",
+    "chat": "Talk to the agent here in the terminal; it goes on where it was when you come back.",
+    "migrate": "Create or upgrade the database; a SQLite file is copied first.",
+    "doctor": "Check settings, database, model and platforms; exit 1 if anything is wrong.",
+    "sessions": "Look at stored conversations, also while the service runs.",
+}
+
+log = logging.getLogger(__name__)
 
 
 def main() -> None:
-    load_dotenv(Path(".env"))
-    os.environ.setdefault("PTB_TIMEDELTA", "true")
-    asked = next((word for word in sys.argv[1:] if not word.startswith("-")), None)
-    names = (asked,) if asked in COMMANDS else COMMANDS
+    try:
+        add_file(Path(".env"))
+        os.environ.setdefault("PTB_TIMEDELTA", "true")
+        _app(next((word for word in sys.argv[1:] if not word.startswith("-")), ""))()
+    except ConfigurationError as error:
+        _fail("Wrong configuration", error, EXIT_CONFIGURATION)
+    except StorageError as error:
+        _fail("The database does not answer", error, EXIT_DATABASE)
+    except StillhereError as error:
+        _fail("It cannot be done", error, EXIT_FAULT)
+    except Exception as error:
+        log.exception("unexpected error")
+        _fail("Stopped by an unexpected error; the log has the whole of it", error, EXIT_FAULT)
+
+
+def _app(asked: str) -> typer.Typer:
     app = typer.Typer(
         name="stillhere",
         no_args_is_help=True,
@@ -29,14 +52,12 @@ def main() -> None:
         pretty_exceptions_enable=False,
     )
     app.callback()(_no_options)
-    for name in names:
-        importlib.import_module(f"bots.cli.{name}").register(app)
-    try:
-        app()
-    except ConfigurationError as error:
-        _fail("Wrong configuration", error, EXIT_CONFIGURATION)
-    except StorageError as error:
-        _fail("The database does not answer", error, EXIT_DATABASE)
+    for name, summary in COMMANDS.items():
+        if name == asked:
+            importlib.import_module(f"bots.cli.{name}").register(app, summary)
+        else:
+            app.command(name, help=summary)(_no_options)
+    return app
 
 
 def _no_options() -> None:

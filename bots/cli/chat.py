@@ -2,32 +2,45 @@
 
 import asyncio
 import sys
+from pathlib import Path
+from typing import TextIO
 
 import typer
 
 from bots.app import Ground
-from bots.cli.common import data_folder, environment, prepare
+from bots.cli.common import database_faults, make_data_folder, prepare
+from bots.cli.environment import environment
 from bots.clock import SystemClock
 from bots.model import chosen
 from bots.platforms import console
 from bots.process import open_store, serve
 from bots.settings import Settings, read_settings
+from core.errors import ConfigurationError
 
 LOG_NAME = "chat.log"
 
 
-def register(app: typer.Typer) -> None:
-    app.command("chat")(chat)
+def register(app: typer.Typer, summary: str) -> None:
+    app.command("chat", help=summary)(chat)
 
 
 def chat() -> None:
-    """Talk to the agent here in the terminal; it goes on where it was when you come back."""
-    log_path = data_folder(read_settings()) / LOG_NAME
-    with log_path.open("a", encoding="utf-8") as log_file:
+    console.mend_terminal()
+    first_look = read_settings(database_faults())
+    make_data_folder(first_look)
+    with _log_file(first_look.stillhere_data / LOG_NAME) as log_file:
         settings = prepare({}, log_file)
         if sys.stdin.isatty():
             settings = settings.model_copy(update={"drain_seconds": 0.0})
         asyncio.run(_chat(settings))
+
+
+def _log_file(path: Path) -> TextIO:
+    try:
+        return path.open("a", encoding="utf-8")
+    except OSError as error:
+        message = f"STILLHERE_DATA: {path} cannot be written ({error.strerror}); name another"
+        raise ConfigurationError(message) from error
 
 
 async def _chat(settings: Settings) -> None:
@@ -43,7 +56,7 @@ async def _chat(settings: Settings) -> None:
             clock=SystemClock(),
         )
         _greet(settings)
-        await serve(ground, None, ended)
+        await serve(ground, None, ended, finish=not sys.stdin.isatty())
     finally:
         await store.close()
 

@@ -1,22 +1,24 @@
 """What several commands need: the settings with the logs set up by them."""
 
-import os
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Iterable, Mapping
 from typing import TextIO
 
+from bots.app import build_adapters
+from bots.cli.environment import environment
 from bots.logs import database_secrets, set_up_logs
-from bots.platforms import Platform
+from bots.platforms import Platform, Site
 from bots.settings import Settings, read_settings, secrets_of
+from core.domain.messages import Inbound
+from core.errors import ConfigurationError, TransientError
+from core.ports import Clock
+from storage.url import parse_url
 
 
-def environment() -> Mapping[str, str]:
-    return dict(os.environ)
-
-
-def prepare(platforms: Mapping[str, Platform], stream: TextIO) -> Settings:
+def prepare(
+    platforms: Mapping[str, Platform], stream: TextIO, others: Iterable[str] = ()
+) -> Settings:
     """Reads the settings and sends the logs to ``stream``. Raises ConfigurationError."""
-    settings = read_settings()
+    settings = read_settings((*database_faults(), *others))
     named = frozenset(
         variable.name
         for platform in platforms.values()
@@ -28,7 +30,45 @@ def prepare(platforms: Mapping[str, Platform], stream: TextIO) -> Settings:
     return settings
 
 
-def data_folder(settings: Settings) -> Path:
-    """The folder of everything that is kept on disk, private to its owner."""
-    settings.stillhere_data.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return settings.stillhere_data
+def database_faults() -> tuple[str, ...]:
+    url = environment().get("DATABASE_URL", "").strip()
+    try:
+        if url:
+            parse_url(url)
+    except ConfigurationError as error:
+        return (str(error),)
+    return ()
+
+
+def platform_faults(platforms: Mapping[str, Platform], clock: Clock) -> tuple[str, ...]:
+    """Every fault of every platform's variables; and that none of them is set up."""
+    try:
+        build_adapters(platforms, environment(), idle_site(clock))
+    except ConfigurationError as error:
+        return (str(error),)
+    return ()
+
+
+def idle_site(clock: Clock) -> Site:
+    """For adapters that are only looked at: no message is taken."""
+
+    async def refuse(inbound: Inbound) -> None:
+        raise TransientError("no messages are taken here")
+
+    public_url = environment().get("PUBLIC_URL", "").strip().rstrip("/")
+    return Site(accept=refuse, clock=clock, commands=(), public_url=public_url)
+
+
+def make_data_folder(settings: Settings) -> None:
+    """The folder of everything that is kept on disk, private to its owner.
+
+    Raises ConfigurationError.
+    """
+    folder = settings.stillhere_data
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigurationError(
+            f"STILLHERE_DATA: the folder {folder} cannot be made ({error.strerror}); "
+            "name one that can be written"
+        ) from error

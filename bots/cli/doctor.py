@@ -9,18 +9,23 @@ import msgspec
 import typer
 
 from bots import platforms as platforms_package
-from bots.cli.common import environment, prepare
+from bots.cli.common import idle_site, prepare
+from bots.cli.environment import environment
 from bots.clock import SystemClock
 from bots.model import build_model, chosen
-from bots.platforms import Adapter, Platform, Site
+from bots.platforms import Platform
 from bots.settings import Settings
-from core.domain.messages import Inbound, ModelReply, ModelRequest, UserMessage
-from core.errors import ConfigurationError, StillhereError, TransientError
+from core.domain.messages import ModelReply, ModelRequest, UserMessage
+from core.errors import ConfigurationError, StillhereError
 from core.models.demo import DemoModel
 from core.plugins import discover
+from core.runtime.access import CLAIM_FACT, Access
 from storage.store import SqlStore
 
 MODEL_PATIENCE = 30.0
+_DATABASE_REMEDY = (
+    "Starting the service or `stillhere migrate` creates it; for PostgreSQL check DATABASE_URL"
+)
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,25 +42,32 @@ def bad(thing: str, text: str) -> Finding:
     return Finding(well=False, thing=thing, text=text)
 
 
-def register(app: typer.Typer) -> None:
-    app.command("doctor")(doctor)
+def register(app: typer.Typer, summary: str) -> None:
+    app.command("doctor", help=summary)(doctor)
 
 
 def doctor() -> None:
-    """Check settings, database, model and platforms; exit 1 if anything is wrong."""
     found: dict[str, Platform] = discover(platforms_package, "PLATFORM")
     platforms = {name: one for name, one in found.items() if not one.terminal}
-    settings = prepare(platforms, sys.stderr)
+    try:
+        settings = prepare(platforms, sys.stderr)
+    except ConfigurationError as error:
+        for line in str(error).splitlines():
+            _tell(bad("settings", line))
+        raise typer.Exit(1) from None
     logging.disable(logging.WARNING)
-    well = asyncio.run(_examine(settings, platforms))
-    raise typer.Exit(0 if well else 1)
+    raise typer.Exit(0 if asyncio.run(_examine(settings, platforms)) else 1)
+
+
+def _tell(finding: Finding) -> None:
+    typer.echo(f"{'ok  ' if finding.well else 'BAD '} {finding.thing}: {finding.text}")
 
 
 async def _examine(settings: Settings, platforms: Mapping[str, Platform]) -> bool:
     well = True
     async for finding in _findings(settings, platforms):
         well = well and finding.well
-        typer.echo(f"{'ok  ' if finding.well else 'BAD '} {finding.thing}: {finding.text}")
+        _tell(finding)
     return well
 
 
@@ -63,30 +75,45 @@ async def _findings(
     settings: Settings, platforms: Mapping[str, Platform]
 ) -> AsyncIterator[Finding]:
     yield good("settings", "all can be read")
-    database, signs = await _database(settings, platforms)
-    yield database
+    signs: dict[str, str] = {}
+    for finding in await _database(settings, platforms, signs):
+        yield finding
     yield await _model(settings)
     for name, platform in platforms.items():
-        yield await _platform(platform, settings, signs.get(name))
+        yield await _platform(platform, signs.get(name))
 
 
 async def _database(
-    settings: Settings, platforms: Mapping[str, Platform]
-) -> tuple[Finding, dict[str, str]]:
+    settings: Settings, platforms: Mapping[str, Platform], signs: dict[str, str]
+) -> tuple[Finding, ...]:
+    """Fills ``signs``: when each platform was last heard from."""
     try:
         store = await SqlStore.open(settings.database, read_only=True)
+        try:
+            for name in platforms:
+                if sign := await store.fact(f"last sign of {name}"):
+                    signs[name] = sign
+            return await _counts(store), await _owner(store)
+        finally:
+            await store.close()
     except StillhereError as error:
-        remedy = "`stillhere migrate` creates it; for PostgreSQL check DATABASE_URL"
-        return bad("database", f"{error}. {remedy}"), {}
-    try:
-        ledger = await store.ledger()
-        backlog = await store.backlog()
-        signs = {name: await store.fact(f"last sign of {name}") for name in platforms}
-    finally:
-        await store.close()
+        return (bad("database", f"{error}. {_DATABASE_REMEDY}"),)
+
+
+async def _counts(store: SqlStore) -> Finding:
+    ledger = await store.ledger()
     taken = sum(sum(counts.values()) for counts in ledger.values())
-    text = f"readable, {taken} messages taken, {sum(backlog.values())} not delivered"
-    return good("database", text), {n: sign for n, sign in signs.items() if sign}
+    backlog = sum((await store.backlog()).values())
+    return good("database", f"readable, {taken} messages taken, {backlog} not delivered")
+
+
+async def _owner(store: SqlStore) -> Finding:
+    access = Access(store, frozenset())
+    if await access.has_owner():
+        return good("owner", "someone owns this bot")
+    code = await store.fact(CLAIM_FACT)
+    remedy = f"send it `/start {code}` in a DM" if code else "start it once; it prints a code"
+    return good("owner", f"nobody owns this bot yet; {remedy}")
 
 
 async def _model(settings: Settings) -> Finding:
@@ -106,28 +133,15 @@ async def _model(settings: Settings) -> Finding:
     return bad("model", f"{choice.name}: {reply.kind} ({reply.detail}); {remedy}")
 
 
-async def _platform(platform: Platform, settings: Settings, sign: str | None) -> Finding:
-    adapter = _built(platform, settings)
-    if isinstance(adapter, str):
-        return bad(platform.name, adapter)
+async def _platform(platform: Platform, sign: str | None) -> Finding:
+    try:
+        adapter = platform.build(platform.given(environment()), idle_site(SystemClock()))
+    except ConfigurationError as error:
+        return bad(platform.name, "; ".join(str(error).splitlines()))
     if adapter is None:
         names = ", ".join(variable.name for variable in platform.variables[:1])
         return good(platform.name, f"not set up ({names} is not set)")
-    health = adapter.health()
-    heard = f"last heard from {sign}" if sign else "never heard from yet"
-    return good(platform.name, f"{health.detail}; {heard}")
-
-
-def _built(platform: Platform, settings: Settings) -> Adapter | str | None:
-    async def refuse(inbound: Inbound) -> None:
-        raise TransientError("the doctor takes no messages")
-
-    site = Site(
-        accept=refuse, clock=SystemClock(), commands=(), public_url=settings.public_url.rstrip("/")
-    )
-    known = environment()
-    values = {v.name: known[v.name] for v in platform.variables if known.get(v.name)}
-    try:
-        return platform.build(values, site)
-    except ConfigurationError as error:
-        return str(error)
+    health = await adapter.check()
+    await adapter.close()
+    heard = f"last sign of life {sign}" if sign else "no sign of life noted yet"
+    return Finding(well=health.ok, thing=platform.name, text=f"{health.detail}; {heard}")

@@ -8,12 +8,11 @@ from bots.settings import read_settings
 from storage.migrate import migrate as migrate_database
 
 
-def register(app: typer.Typer) -> None:
-    app.command("migrate")(migrate)
+def register(app: typer.Typer, summary: str) -> None:
+    app.command("migrate", help=summary)(migrate)
 
 
 def migrate() -> None:
-    """Create or upgrade the database; a SQLite file is copied first."""
     backup = asyncio.run(migrate_database(read_settings().database))
     if backup is not None:
         typer.echo(f"The database as it was is kept in {backup}")

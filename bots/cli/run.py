@@ -7,7 +7,8 @@ import typer
 
 from bots import platforms as platforms_package
 from bots.app import Ground
-from bots.cli.common import environment, prepare
+from bots.cli.common import make_data_folder, platform_faults, prepare
+from bots.cli.environment import environment
 from bots.clock import SystemClock
 from bots.platforms import Platform
 from bots.process import open_store, serve
@@ -16,15 +17,16 @@ from bots.web import bind
 from core.plugins import discover
 
 
-def register(app: typer.Typer) -> None:
-    app.command("run")(run)
+def register(app: typer.Typer, summary: str) -> None:
+    app.command("run", help=summary)(run)
 
 
 def run() -> None:
-    """Serve all configured platforms until SIGTERM or Ctrl-C."""
     found: dict[str, Platform] = discover(platforms_package, "PLATFORM")
     platforms = {name: one for name, one in found.items() if not one.terminal}
-    settings = prepare(platforms, sys.stderr)
+    settings = prepare(platforms, sys.stderr, platform_faults(platforms, SystemClock()))
+    if not settings.database_url.get_secret_value():
+        make_data_folder(settings)
     asyncio.run(_run(settings, platforms))
 
 

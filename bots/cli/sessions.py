@@ -2,23 +2,23 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Annotated, TypeVar
+from typing import Annotated, NoReturn, TypeVar
 
 import msgspec
 import typer
 
 from bots.settings import read_settings
+from core.domain.events import Recorded
 from core.domain.fold import fold
 from core.domain.state import SessionState
-from core.errors import ConfigurationError
 from storage.store import SqlStore
 
 Result = TypeVar("Result")
 Key = Annotated[str, typer.Argument(help="As `stillhere sessions list` shows it.")]
 
 
-def register(app: typer.Typer) -> None:
-    group = typer.Typer(help="Look at stored conversations.", no_args_is_help=True)
+def register(app: typer.Typer, summary: str) -> None:
+    group = typer.Typer(help=summary, no_args_is_help=True)
     group.command("list")(list_sessions)
     group.command("show")(show)
     group.command("events")(events)
@@ -36,23 +36,33 @@ def list_sessions(
 
 
 def show(
-    key: Key, at: Annotated[int, typer.Option(help="The state after this event.")] = 0
+    key: Key,
+    at: Annotated[int | None, typer.Option(min=1, help="The state after this event.")] = None,
 ) -> None:
     """The state of a conversation as JSON, now or at an earlier event."""
-    log = _with_store(lambda store: store.events(key, 1, at or None))
-    if not log:
-        raise ConfigurationError(f"there is no conversation {key!r}; see `stillhere sessions list`")
+    log = _log(key, at)
+    if at is not None and at > log[-1].seq:
+        _refuse(f"{key} has no event {at} yet; its newest is {log[-1].seq}.")
     state = fold(SessionState(key=key), log)
     typer.echo(msgspec.json.format(msgspec.json.encode(state)).decode())
 
 
 def events(key: Key) -> None:
     """The whole log, one event a line as JSON."""
-    log = _with_store(lambda store: store.events(key))
-    if not log:
-        raise ConfigurationError(f"there is no conversation {key!r}; see `stillhere sessions list`")
-    for recorded in log:
+    for recorded in _log(key):
         typer.echo(msgspec.json.encode(recorded).decode())
+
+
+def _log(key: str, last: int | None = None) -> tuple[Recorded, ...]:
+    found = _with_store(lambda store: store.events(key, 1, last))
+    if not found:
+        _refuse(f"There is no conversation {key}. `stillhere sessions list` shows all of them.")
+    return found
+
+
+def _refuse(text: str) -> NoReturn:
+    typer.echo(text, err=True)
+    raise typer.Exit(1)
 
 
 def _with_store(look: Callable[[SqlStore], Awaitable[Result]]) -> Result:

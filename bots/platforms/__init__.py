@@ -65,6 +65,11 @@ class Adapter(Protocol):
 
     def health(self) -> Health: ...
 
+    async def check(self) -> Health:
+        """Asks the platform once whether it knows us, without ``start``, and takes no message: it
+        does not disturb another process that does. The last word before ``close``."""
+        ...
+
 
 class Platform(msgspec.Struct, frozen=True, kw_only=True):
     """``build`` is given the values of the platform's variables that are set. It returns None where
@@ -76,3 +81,7 @@ class Platform(msgspec.Struct, frozen=True, kw_only=True):
     paces: Paces = Paces()
     terminal: bool = False
     """It takes over the terminal: for ``stillhere chat`` alone, and its user is the operator."""
+
+    def given(self, environment: Mapping[str, str]) -> dict[str, str]:
+        """The platform's variables that are set; an empty value counts as not set."""
+        return {v.name: environment[v.name] for v in self.variables if environment.get(v.name)}

@@ -2,30 +2,44 @@
 
 import asyncio
 import getpass
+import os
 import secrets
+import shutil
+import stat
 import sys
+import termios
 from collections.abc import AsyncIterator, Mapping
 from datetime import datetime
 
 import structlog
+from msgspec.structs import replace
 from prompt_toolkit import PromptSession
 from prompt_toolkit.patch_stdout import patch_stdout
+from rich.cells import chop_cells
 from rich.console import Console as RichConsole
 from rich.markdown import Markdown
 from starlette.routing import Route
 
 from bots.platforms import Adapter, Health, Platform, Site
 from bots.render import plain
+from bots.render.text import tame
 from core.domain.keys import Address
 from core.domain.messages import Inbound, OutboxMessage, Part
-from core.errors import StorageError
+from core.errors import StorageError, TransientError
 from core.ports import Pace, Paces
 
 NAME = "console"
 PROMPT = "you> "
 SPEAKER = "bot>"
-PREVIEW_LINES = 12
-"""The newest lines of an answer in the making that stand above the prompt."""
+PREVIEW_ROWS = 12
+"""The newest rows of an answer in the making that stand above the prompt."""
+PREVIEW_CHARACTERS = 4_000
+"""More than that many rows hold; what is before is not looked at."""
+PROMPT_ROWS = 4
+FINAL = "final"
+"""Marks a part that is no preview: shown for good, also where it edits one."""
+LONGEST_LINE = 1 << 24
+"""Bytes of a line that is piped in."""
 REFRESH_SECONDS = 0.1
 PACE = Pace(0.05, 20)
 
@@ -42,14 +56,21 @@ class Screen:
     def prompt(self) -> str:
         if not self._preview:
             return PROMPT
-        lines = self._preview.splitlines()[-PREVIEW_LINES:]
-        return "\n".join([f"{SPEAKER} {lines[0]}", *lines[1:], PROMPT])
+        size = shutil.get_terminal_size()
+        text = f"{SPEAKER} {self._preview[-PREVIEW_CHARACTERS:]}"
+        rows = [row for line in text.splitlines() for row in chop_cells(line, size.columns) or [""]]
+        room = max(1, min(PREVIEW_ROWS, size.lines - PROMPT_ROWS))
+        if len(rows) > room:
+            rows = [f"{SPEAKER} …", *rows[-room:]]
+        return "\n".join([*rows, PROMPT])
 
     def preview(self, text: str) -> None:
-        self._preview = text
+        self._preview = tame(text)
 
     def show(self, text: str) -> None:
+        """Raises OSError when there is no one to show it to."""
         self._preview = ""
+        text = tame(text)
         if self._rich is None:
             sys.stdout.write(f"{SPEAKER} {text}\n")
             sys.stdout.flush()
@@ -60,28 +81,36 @@ class Screen:
 
 
 class ConsoleChannel:
-    """``core.ports.Channel``. A new message is shown once; an edit of a preview replaces it."""
+    """``core.ports.Channel``. Nothing that scrolled away can be edited: a preview stands over the
+    prompt, and the final text that edits it is shown in its place."""
 
     def __init__(self, screen: Screen) -> None:
         self._screen = screen
         self._sent = 0
 
     def render(self, text: str) -> tuple[Part, ...]:
-        return plain.render(text) if text.strip() else ()
+        parts = plain.render(text) if text.strip() else ()
+        return tuple(replace(part, markup=FINAL) for part in parts)
 
     def preview(self, text: str) -> Part | None:
         return plain.render(text)[0] if text.strip() else None
 
     async def send(self, message: OutboxMessage) -> str:
         self._sent += 1
-        if message.kind == "preview":
-            self._screen.preview(message.part.text)
-        else:
-            self._screen.show(message.part.text)
+        self._put(message.part)
         return f"line {self._sent}"
 
     async def edit(self, address: Address, platform_id: str, part: Part) -> None:
-        self._screen.preview(part.text)
+        self._put(part)
+
+    def _put(self, part: Part) -> None:
+        if part.markup != FINAL:
+            self._screen.preview(part.text)
+            return
+        try:
+            self._screen.show(part.text)
+        except OSError as error:
+            raise TransientError(f"the terminal is gone: {error.strerror}") from error
 
     async def typing(self, address: Address) -> None:
         """The growing answer says enough."""
@@ -116,6 +145,9 @@ class Console:
 
     def health(self) -> Health:
         return Health(ok=True, detail="the terminal is here", last_sign=self._last)
+
+    async def check(self) -> Health:
+        return self.health()
 
     async def _read(self) -> None:
         try:
@@ -155,7 +187,13 @@ class Console:
 
 
 async def _piped() -> AsyncIterator[str]:
-    reader = asyncio.StreamReader()
+    """Each line is a message, whether it comes by a pipe or from a file."""
+    mode = os.fstat(sys.stdin.fileno()).st_mode
+    if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)):
+        for line in sys.stdin.buffer.readlines():
+            yield line.decode(errors="replace")
+        return
+    reader = asyncio.StreamReader(limit=LONGEST_LINE)
     loop = asyncio.get_running_loop()
     transport, _ = await loop.connect_read_pipe(
         lambda: asyncio.StreamReaderProtocol(reader), sys.stdin
@@ -165,6 +203,17 @@ async def _piped() -> AsyncIterator[str]:
             yield line.decode(errors="replace")
     finally:
         transport.close()
+
+
+def mend_terminal() -> None:
+    """A process that was killed at its prompt has left the terminal without echo and lines."""
+    if not sys.stdin.isatty():
+        return
+    mode = termios.tcgetattr(sys.stdin)
+    mode[0] |= termios.ICRNL | termios.BRKINT
+    mode[1] |= termios.OPOST | termios.ONLCR
+    mode[3] |= termios.ECHO | termios.ICANON | termios.ISIG | termios.IEXTEN
+    termios.tcsetattr(sys.stdin, termios.TCSANOW, mode)
 
 
 def platform(ended: asyncio.Event) -> Platform:

@@ -9,7 +9,7 @@ from telegram.error import TelegramError
 from bots.platforms import Health, Site
 from bots.platforms.telegram.channel import TelegramChannel
 from bots.platforms.telegram.client import Client
-from bots.platforms.telegram.faults import described
+from bots.platforms.telegram.faults import described, fault_of
 from bots.platforms.telegram.intake import Intake
 from bots.platforms.telegram.patience import Patience, TokenRefusedError
 from bots.platforms.telegram.polling import Poller
@@ -19,6 +19,7 @@ from bots.platforms.telegram.translate import Me
 from bots.platforms.telegram.webhook import Webhook
 
 MENU_SECONDS = 5.0
+CHECK_SECONDS = 5.0
 LONGEST_SUMMARY = 256
 
 log = structlog.get_logger(__name__)
@@ -67,6 +68,19 @@ class TelegramAdapter:
     async def close(self) -> None:
         await self.stop()
         await self._client.close()
+
+    async def check(self) -> Health:
+        try:
+            await self._client.open()
+            me = await self._client.bot.get_me(read_timeout=CHECK_SECONDS)
+        except TelegramError as error:
+            refused = fault_of(error) == "refused"
+            self._signs.enter(
+                "refused" if refused else "unreachable", described(error, self._settings.redact)
+            )
+            return self._signs.health()
+        detail = f"the token is good, it is @{me.username}'s"
+        return Health(ok=True, detail=detail, last_sign=self._signs.health().last_sign)
 
     def _chosen(self, site: Site) -> tuple[Poller | Webhook, tuple[Route, ...]]:
         bot, intake, signs, patience = self._client.bot, self._intake, self._signs, self._patience
