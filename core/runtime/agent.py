@@ -72,7 +72,8 @@ class Agent:
             self._dismiss(state.key, work)
             work = None
         if active and turn is not None and work is None and not self._stopping:
-            task = asyncio.create_task(self._work(state.key, turn.number))
+            run = state.session.session_id if state.session else ""
+            task = asyncio.create_task(self._work(state.key, run, turn.number))
             self._works[state.key] = Work(turn.number, task)
 
     def working(self) -> tuple[str, ...]:
@@ -95,8 +96,8 @@ class Agent:
             self._leaving.add(work.task)
             work.task.add_done_callback(self._leaving.discard)
 
-    async def _work(self, key: str, turn: int) -> None:
-        with structlog.contextvars.bound_contextvars(key=key, turn=turn):
+    async def _work(self, key: str, session: str, turn: int) -> None:
+        with structlog.contextvars.bound_contextvars(key=key, session=session, turn=turn):
             try:
                 await self._loop(key, turn)
             except Exception:
