@@ -78,9 +78,13 @@ class Sessions:
         """
         async with self._lock(key):
             for _ in range(MAX_CONFLICTS):
+                may_be_behind = key in self._states and key not in self.held
                 before = await self._load(key)
                 at = self._clock.now()
                 events = decision(before, at)
+                if not events and may_be_behind:
+                    del self._states[key]
+                    continue
                 if not events:
                     return False
                 try:
