@@ -11,7 +11,15 @@ from typing import Any, cast
 from msgspec.structs import replace
 
 from core.domain.keys import Address
-from core.domain.messages import EffectClass, Inbound, ModelReply, OutboxMessage, Part, ToolCall, ToolSpec
+from core.domain.messages import (
+    EffectClass,
+    Inbound,
+    ModelReply,
+    OutboxMessage,
+    Part,
+    ToolCall,
+    ToolSpec,
+)
 from core.domain.policy import Policy
 from core.errors import StillhereError, StorageError
 from core.models.scripted import ScriptedModel
@@ -163,13 +171,14 @@ class Ground:
         self.clock = VirtualClock()
         self.model: Model = ScriptedModel(*lines)
         self.policy = policy or Policy()
-        self.tools = {
+        self.tools: dict[str, FakeTool] = {
             "look": FakeTool("look", "read_only"),
             "book": FakeTool("book", "idempotent"),
             "pay": FakeTool("pay", "unsafe"),
         }
         self.paces = {"chat": Paces()}
         self.allowed = frozenset({"*"})
+        self.platform_set_up = True
         self.numbers = count(1)
         self.processes: list[Process] = []
 
@@ -197,7 +206,7 @@ class Process:
         self._outside = [Mortal(ground.store), Mortal(ground.chat), Mortal(ground.model)]
         self.disk = self._outside[0]
         store, chat, model = cast("tuple[Store, Chat, Model]", tuple(self._outside))
-        clock, channels = ground.clock, {"chat": chat}
+        clock, channels = ground.clock, {"chat": chat} if ground.platform_set_up else {}
         self.sessions = Sessions(store, channels, ground.policy, clock, holder)
         self.access = Access(store, ground.allowed)
         self.admission = Admission(self.sessions, self.access, commands(), store, clock)
@@ -224,14 +233,20 @@ class Process:
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
+        """Recovery comes before any message is taken."""
         await self.recovery.run()
-        every = {
-            self.jobs.fire_due: 0.5,
-            self.jobs.renew_leases: self.holder.seconds / 3,
-            self.jobs.take_up_abandoned: self.holder.seconds / 3,
-        }
-        self._tasks = [asyncio.create_task(self.delivery.run())]
-        self._tasks += [asyncio.create_task(_every(n, job)) for job, n in every.items()]
+        third = self.holder.seconds / 3
+        self._renewing = asyncio.create_task(_every(third, self.jobs.renew_leases))
+        self._tasks = [
+            self._renewing,
+            asyncio.create_task(_every(third, self.jobs.take_up_abandoned)),
+            asyncio.create_task(_every(0.5, self.jobs.fire_due)),
+            asyncio.create_task(self.delivery.run()),
+        ]
+
+    def forgets_to_renew(self) -> None:
+        """As a process that is stopped or starved for a while."""
+        self._renewing.cancel()
 
     def dies(self) -> None:
         """As by SIGKILL: from here on it reaches nothing and nobody."""
@@ -277,4 +292,3 @@ async def _every(seconds: float, job: Callable[[], Awaitable[None]]) -> None:
     while True:
         await asyncio.sleep(seconds)
         await job()
-

@@ -5,11 +5,14 @@ import selectors
 from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime, timedelta
 from functools import wraps
-from typing import Any, ParamSpec
+from typing import Any, ParamSpec, TypeVar
+
+from structlog.testing import capture_logs
 
 START = datetime(2026, 5, 5, 14, 30, tzinfo=UTC)
 
 Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
 
 
 class _Skipping(selectors.DefaultSelector):
@@ -48,9 +51,18 @@ class VirtualClock:
 def in_virtual_time(
     test: Callable[Parameters, Coroutine[Any, Any, None]],
 ) -> Callable[Parameters, None]:
+    """The test fails, too, when a turn broke off by an error that nobody foresaw."""
+
     @wraps(test)
     def run(*args: Parameters.args, **kwargs: Parameters.kwargs) -> None:
-        with asyncio.Runner(loop_factory=VirtualLoop) as runner:
-            runner.run(test(*args, **kwargs))
+        with capture_logs() as lines:
+            run_virtually(test(*args, **kwargs))
+        broken = [line for line in lines if line["event"] == "turn broke off"]
+        assert not broken, broken[0]["exc_info"]
 
     return run
+
+
+def run_virtually(work: Coroutine[Any, Any, Result]) -> Result:
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        return runner.run(work)

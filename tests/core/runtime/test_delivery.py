@@ -1,0 +1,258 @@
+"""What reaches the chat, in which order and how often, whatever the platform does."""
+
+from itertools import pairwise
+
+import pytest
+from msgspec.structs import replace
+
+from core.errors import PermanentError, StorageError, TransientError, UnknownOutcomeError
+from core.ports import Pace, Paces
+from tests.core.domain.samples import HOME
+from tests.core.runtime.house import KEY, LEASE, Ground, Process, passes
+from tests.core.runtime.virtual import in_virtual_time
+
+GENEROUS = {"chat": Paces(chat=Pace(0.001, 100), bot=Pace(0.001, 1000))}
+
+
+async def service(*lines: str) -> tuple[Ground, Process]:
+    ground = Ground(*lines)
+    ground.paces = GENEROUS
+    return ground, await ground.starts()
+
+
+def sends(ground: Ground) -> list[str]:
+    return [text for _, text in ground.chat.calls("send")]
+
+
+@in_virtual_time
+async def test_the_parts_of_an_answer_come_in_order_and_each_once() -> None:
+    ground, process = await service("one|two|three", "four")
+    ground.chat.seconds = 2
+
+    await process.hears("hi")
+    await process.hears("more")
+    await passes(30)
+
+    assert ground.chat.texts == ["one", "two", "three", "four"]
+    assert sends(ground) == ["one", "two", "three", "four"]
+
+
+@in_virtual_time
+async def test_a_part_that_fails_holds_up_those_behind_it() -> None:
+    ground, process = await service("one|two")
+    ground.chat.faults.append(TransientError("no route"))
+
+    await process.hears("hi")
+    await passes(10)
+
+    assert sends(ground) == ["one", "one", "two"]
+    assert ground.chat.texts == ["one", "two"]
+
+
+@in_virtual_time
+async def test_a_slow_chat_does_not_hold_up_another() -> None:
+    ground, process = await service("to the slow", "to the quick")
+    ground.chat.faults.extend([TransientError("429", retry_after=60), None])
+
+    await process.hears("hi")
+    await passes(1)
+    await process.hears("hi", address=replace(HOME, chat="8"), user="8")
+    await passes(2)
+
+    assert ground.chat.texts == ["to the quick"]
+    await passes(60)
+    assert ground.chat.texts == ["to the quick", "to the slow"]
+
+
+@in_virtual_time
+async def test_a_429_is_in_the_row_and_survives_a_death() -> None:
+    ground, process = await service("hello")
+    ground.chat.faults.append(TransientError("429", retry_after=300))
+    await process.hears("hi")
+    await passes(2)
+    process.dies()
+
+    await ground.starts()
+    await passes(290)
+    assert sends(ground) == ["hello"]
+    await passes(15)
+
+    assert sends(ground) == ["hello", "hello"]
+    assert ground.chat.texts == ["hello"]
+
+
+@in_virtual_time
+async def test_a_blocked_chat_frees_its_row_for_as_long() -> None:
+    ground, process = await service("hello")
+    process.limiter.block(HOME, 600)
+
+    await process.hears("hi")
+    await passes(599)
+    assert sends(ground) == []
+    await passes(3)
+
+    assert sends(ground) == ["hello"]
+
+
+@in_virtual_time
+async def test_what_arrived_in_spite_of_an_error_is_not_sent_again() -> None:
+    ground, process = await service("hello")
+    ground.chat.faults.append(UnknownOutcomeError("connection reset"))
+    ground.chat.arrived = "m77"
+
+    await process.hears("hi")
+    await passes(10)
+
+    assert sends(ground) == ["hello"]
+    assert len(ground.chat.calls("lookup")) == 1
+
+
+@in_virtual_time
+async def test_what_cannot_be_found_is_sent_again() -> None:
+    ground, process = await service("hello|more")
+    ground.chat.faults.append(UnknownOutcomeError("connection reset"))
+
+    await process.hears("hi")
+    await passes(10)
+
+    assert sends(ground) == ["hello", "hello", "more"]
+
+
+@in_virtual_time
+async def test_a_death_in_a_send_is_looked_up_by_the_next_life() -> None:
+    ground, process = await service("hello|more")
+    ground.chat.seconds = 5
+    await process.hears("hi")
+    await passes(3)
+    process.dies()
+    ground.chat.arrived = "m1"
+    ground.chat.seconds = 0
+    await passes(LEASE)
+
+    await ground.starts()
+    await passes(5)
+
+    assert sends(ground) == ["hello", "more"]
+
+
+@in_virtual_time
+async def test_what_the_platform_refuses_for_good_does_not_hold_up_the_rest() -> None:
+    ground, process = await service("bad|good")
+    ground.chat.faults.append(PermanentError("message is malformed"))
+
+    await process.hears("hi")
+    await passes(5)
+
+    assert ground.chat.texts == ["good"]
+    assert await ground.store.backlog() == {"failed": 1}
+
+
+@in_virtual_time
+async def test_pauses_between_tries_grow_to_five_minutes() -> None:
+    ground, process = await service("hello")
+    ground.chat.faults.extend([TransientError("down")] * 11)
+
+    await process.hears("hi")
+    await passes(3_000)
+
+    times = [at for at, _ in ground.chat.calls("send")]
+    gaps = [b - a for a, b in pairwise(times)]
+    assert gaps == pytest.approx([1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300], abs=1.1)
+    assert ground.chat.texts == ["hello"]
+
+
+@in_virtual_time
+async def test_a_sent_row_that_the_database_could_not_mark_is_not_sent_again() -> None:
+    ground, process = await service("hello")
+    ground.chat.seconds = 1
+    await process.hears("hi")
+    await passes(0.5)
+    broken = Breaking(ground, calls=3)
+
+    await passes(30)
+
+    assert broken.left == 0
+    assert sends(ground) == ["hello"]
+    assert await ground.store.backlog() == {}
+
+
+@in_virtual_time
+async def test_a_platform_that_is_not_set_up_for_a_while_keeps_its_messages() -> None:
+    ground, process = await service("hello")
+    ground.chat.faults.append(TransientError("429", retry_after=60))
+    await process.hears("hi")
+    await passes(5)
+    process.dies()
+
+    ground.platform_set_up = False
+    bare = await ground.starts()
+    await passes(600)
+    assert await ground.store.backlog() == {"pending": 1}
+    bare.dies()
+    ground.platform_set_up = True
+    await ground.starts()
+    await passes(100)
+
+    assert ground.chat.texts == ["hello"]
+
+
+@in_virtual_time
+async def test_a_clean_stop_flushes_what_can_be_sent() -> None:
+    ground, process = await service("hello")
+    ground.chat.seconds = 3
+    await process.hears("hi")
+    await passes(0.5)
+
+    await process.stops()
+
+    assert ground.chat.texts == ["hello"]
+    assert await ground.store.backlog() == {}
+
+
+@in_virtual_time
+async def test_a_degenerate_answer_has_an_end_and_says_so() -> None:
+    ground, process = await service("|".join(f"part {n}" for n in range(500)))
+
+    await process.hears("hi")
+    await passes(100)
+
+    assert len(ground.chat.texts) == 40
+    assert "far too long" in ground.chat.texts[-1]
+
+
+@in_virtual_time
+async def test_an_answer_without_words_is_said_to_be_one() -> None:
+    ground, process = await service("|")
+
+    await process.hears("hi")
+    await passes(5)
+
+    assert "no text" in ground.chat.texts[0]
+
+
+@in_virtual_time
+async def test_an_outbox_that_cannot_be_read_is_looked_at_again() -> None:
+    ground, process = await service("hello")
+    broken = Breaking(ground, calls=3, name="claim")
+    await process.hears("hi")
+
+    await passes(10)
+
+    assert broken.left == 0
+    assert ground.chat.texts == ["hello"]
+    assert KEY not in await ground.store.abandoned(ground.clock.now())
+
+
+class Breaking:
+    """Makes the coming calls of one method of the store fail."""
+
+    def __init__(self, ground: Ground, calls: int, name: str = "sent") -> None:
+        self.left = calls
+        self._real = getattr(ground.store, name)
+        setattr(ground.store, name, self._call)
+
+    async def _call(self, *args: object) -> object:
+        if self.left:
+            self.left -= 1
+            raise StorageError("the disk is full")
+        return await self._real(*args)

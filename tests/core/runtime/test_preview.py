@@ -1,0 +1,180 @@
+"""What the person sees while an answer is in the making."""
+
+from collections.abc import Callable
+
+import pytest
+
+from core.domain.messages import ModelReply, ModelRequest
+from core.errors import PermanentError, StillhereError, TransientError, UnknownOutcomeError
+from core.ports import OnText, ToolContext, ToolOutput
+from tests.core.runtime.house import LEASE, FakeTool, Ground, asks, passes
+from tests.core.runtime.virtual import in_virtual_time
+
+WORDS = ("Once", "upon", "a", "time")
+
+
+class Streaming:
+    """A model that says a word every two seconds; the last one stays unsaid at first."""
+
+    name = "streaming"
+
+    def __init__(self, pause: float = 2.0) -> None:
+        self.pause = pause
+
+    async def complete(self, request: ModelRequest, on_text: OnText) -> ModelReply:
+        for number in range(1, len(WORDS) + 1):
+            await passes(self.pause)
+            on_text(" ".join(WORDS[:number]))
+        await passes(self.pause)
+        return ModelReply(text=" ".join(WORDS))
+
+
+def streaming(pause: float = 2.0) -> Ground:
+    ground = Ground()
+    ground.model = Streaming(pause)
+    return ground
+
+
+@in_virtual_time
+async def test_an_answer_grows_in_one_message_and_ends_in_it() -> None:
+    ground = streaming()
+    process = await ground.starts()
+
+    await process.hears("a story")
+    await passes(5)
+    assert ground.chat.texts == ["Once upon …"]
+    await passes(20)
+
+    assert ground.chat.texts == ["Once upon a time"]
+    assert len(ground.chat.calls("send")) == 1
+
+
+@in_virtual_time
+async def test_it_types_until_there_is_text_and_not_without_end() -> None:
+    ground = streaming(pause=3_000)
+    process = await ground.starts()
+
+    await process.hears("a story")
+    await passes(60)
+    assert len(ground.chat.calls("typing")) == pytest.approx(15, abs=2)
+    await passes(2_000)
+
+    assert max(at for at, _ in ground.chat.calls("typing")) < 620
+
+
+@in_virtual_time
+async def test_a_stream_never_sends_more_than_the_chat_allows() -> None:
+    ground = streaming(pause=0.3)
+    process = await ground.starts()
+    for _ in range(5):
+        await process.hears("a story")
+
+    await passes(60)
+
+    times = sorted(at for at, _, _ in ground.chat.log)
+    windows = [sum(begin <= at < begin + 10 for at in times) for begin in times]
+    assert max(windows) <= 10 + 3
+
+
+@in_virtual_time
+async def test_a_resumed_turn_goes_on_in_the_same_message() -> None:
+    ground = streaming()
+    first = await ground.starts()
+    await first.hears("a story")
+    await passes(5)
+    first.dies()
+    await passes(LEASE)
+
+    await ground.starts()
+    await passes(30)
+
+    assert ground.chat.texts == ["Once upon a time"]
+
+
+@in_virtual_time
+async def test_a_preview_that_the_user_deleted_is_replaced_by_a_new_message() -> None:
+    ground = streaming()
+    process = await ground.starts()
+    await process.hears("a story")
+    await passes(9.5)
+    ground.chat.shown.clear()
+    ground.chat.edit_faults.append(PermanentError("message to edit not found"))
+
+    await passes(10)
+
+    assert ground.chat.texts == ["Once upon a time"]
+    assert list(ground.chat.shown) == ["m2"]
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        lambda: TransientError("429", retry_after=30),
+        lambda: PermanentError("blocked"),
+        lambda: UnknownOutcomeError("reset"),
+    ],
+    ids=["flood", "refused", "reset"],
+)
+@in_virtual_time
+async def test_a_preview_that_fails_does_not_cost_the_answer(
+    fault: Callable[[], StillhereError],
+) -> None:
+    ground = streaming()
+    process = await ground.starts()
+    ground.chat.faults.append(fault())
+
+    await process.hears("a story")
+    await passes(60)
+
+    assert ground.chat.texts == ["Once upon a time"]
+
+
+@in_virtual_time
+async def test_an_edit_of_unknown_outcome_is_sent_again_as_an_edit() -> None:
+    ground = streaming()
+    process = await ground.starts()
+    await process.hears("a story")
+    await passes(9.5)
+    ground.chat.edit_faults.append(UnknownOutcomeError("reset"))
+
+    await passes(20)
+
+    assert ground.chat.texts == ["Once upon a time"]
+    assert len(ground.chat.calls("send")) == 1
+
+
+@in_virtual_time
+async def test_a_tool_shows_its_progress_and_the_answer_takes_its_place() -> None:
+    ground = Ground(asks("look"), "finished")
+    ground.tools["look"] = Telling("look", "read_only")
+    process = await ground.starts()
+
+    await process.hears("go")
+    await passes(6)
+    assert ground.chat.texts == ["6 of 9 …"]
+    await passes(20)
+
+    assert ground.chat.texts == ["finished"]
+
+
+@in_virtual_time
+async def test_after_a_stop_nothing_more_is_shown() -> None:
+    ground = streaming()
+    process = await ground.starts()
+    await process.hears("a story")
+    await passes(5)
+
+    await process.hears("/stop")
+    await passes(60)
+
+    assert ground.chat.texts[0] == "Once upon …"
+    assert ground.chat.texts[1].startswith("Stopped")
+    assert len(ground.chat.texts) == 2
+
+
+class Telling(FakeTool):
+    async def run(self, arguments: object, context: ToolContext) -> ToolOutput:
+        for number in range(1, 10):
+            context.progress(f"{number} of 9")
+            await passes(1.1)
+        return ToolOutput(value="counted")

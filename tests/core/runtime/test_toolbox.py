@@ -1,0 +1,55 @@
+import asyncio
+
+import pytest
+
+from core.domain.effects import RunTool
+from core.domain.messages import ToolCall
+from core.domain.state import SessionState
+from core.runtime.toolbox import Toolbox
+from tests.core.domain.samples import calls
+from tests.core.domain.world import World
+from tests.core.runtime.house import FakeTool
+from tests.core.runtime.virtual import VirtualClock, in_virtual_time
+
+
+def box() -> tuple[Toolbox, dict[str, FakeTool], SessionState]:
+    world = World()
+    world.says("hi")
+    world.replies("", *calls("look", "pay"))
+    tools = {"look": FakeTool("look", "read_only"), "pay": FakeTool("pay", "unsafe")}
+    return Toolbox(tools, VirtualClock(), lambda: "id1"), tools, world.state
+
+
+def silent(text: str) -> None:
+    """Nobody looks at the progress."""
+
+
+@in_virtual_time
+async def test_a_call_is_named_by_its_place() -> None:
+    toolbox, tools, state = box()
+    assert state.session
+
+    await toolbox.run(state, RunTool(1, 1, ToolCall("c1", "look", "")), silent)
+
+    assert list(tools["look"].started) == [f"{state.session.session_id}/1/1/c1"]
+
+
+@in_virtual_time
+async def test_a_tool_of_no_name_does_nothing_and_so_is_harmless() -> None:
+    toolbox, _, _ = box()
+
+    assert toolbox.effects(calls("pay", "nothing")) == ("unsafe", "read_only")
+
+
+@in_virtual_time
+async def test_a_call_that_is_cancelled_is_cancelled() -> None:
+    toolbox, tools, state = box()
+    tools["look"].seconds = 30
+    run = toolbox.run(state, RunTool(1, 1, ToolCall("c1", "look", "{}")), silent)
+    task = asyncio.create_task(run)
+    await asyncio.sleep(1)
+
+    task.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await task
