@@ -29,6 +29,11 @@ class Database(Protocol):
     def dialect(self) -> DialectName: ...
 
     @property
+    def exclusive(self) -> bool:
+        """Whether no other process can have it open for writing."""
+        ...
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """What the operator should know of the address that was given."""
         ...

@@ -29,6 +29,10 @@ class PostgresDatabase:
         return "postgresql"
 
     @property
+    def exclusive(self) -> bool:
+        return False
+
+    @property
     def notes(self) -> tuple[str, ...]:
         return self._notes
 

@@ -29,6 +29,7 @@ from storage.engine import Database, json_list, json_rows, upsert
 from storage.migrate import bring_up, open_database, require_current
 from storage.rows import Row, prepare
 from storage.tables import facts, streams, timers
+from storage.takeover import end_leases
 from storage.writer import Writer
 
 T = TypeVar("T")
@@ -62,7 +63,10 @@ class SqlStore:
             if read_only:
                 await require_current(database)
                 return cls(database)
-            return cls(database, backup=await bring_up(database))
+            backup = await bring_up(database)
+            if database.exclusive:
+                await database.write(end_leases)
+            return cls(database, backup=backup)
         except BaseException:
             await database.close()
             raise

@@ -62,12 +62,12 @@ def _cost(connection: sa.Connection, work: Work) -> int:
         counted += 1
         return 0
 
-    driver: Any = connection.connection.driver_connection
-    driver.set_progress_handler(count, 1)
+    driver: Any = connection.connection.dbapi_connection
+    driver.run_async(lambda sqlite: sqlite.set_progress_handler(count, 1))
     try:
         work(connection)
     finally:
-        driver.set_progress_handler(None, 1)
+        driver.run_async(lambda sqlite: sqlite.set_progress_handler(None, 1))
     return counted
 
 

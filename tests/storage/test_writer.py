@@ -31,6 +31,10 @@ class Counted:
         return self._database.dialect
 
     @property
+    def exclusive(self) -> bool:
+        return self._database.exclusive
+
+    @property
     def notes(self) -> tuple[str, ...]:
         return self._database.notes
 
