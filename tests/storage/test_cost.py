@@ -62,12 +62,15 @@ def _cost(connection: sa.Connection, work: Work) -> int:
         counted += 1
         return 0
 
-    driver: Any = connection.connection.dbapi_connection
-    driver.run_async(lambda sqlite: sqlite.set_progress_handler(count, 1))
+    def watch(handler: Callable[[], int] | None) -> None:
+        driver: Any = connection.connection.dbapi_connection
+        driver.await_(driver.driver_connection.set_progress_handler(handler, 1))
+
+    watch(count)
     try:
         work(connection)
     finally:
-        driver.run_async(lambda sqlite: sqlite.set_progress_handler(None, 1))
+        watch(None)
     return counted
 
 
