@@ -1,0 +1,288 @@
+"""The composition root: what comes before what at a start and a stop, and who is told of it."""
+
+import asyncio
+import random
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
+
+import pytest
+from msgspec.structs import replace
+from structlog.testing import capture_logs
+
+from bots.app import Service
+from bots.platforms import Adapter, Health, Platform, Site, Variable
+from core.errors import BrokenDataError, ConfigurationError, IllegalEventError
+from core.models.litellm import LiteLLMModel, Options
+from core.ports import Store
+from tests.bots.life import FaultyStore, House, eventually, until
+
+
+async def test_a_message_is_answered() -> None:
+    house = House("hello yourself")
+    async with house.lives():
+        await house.room.hears("hello")
+        await house.room.sees("hello yourself")
+    assert await house.outcomes() == {"answered": 1}
+
+
+async def test_an_open_turn_is_taken_up_before_any_message_is_taken() -> None:
+    house = House(drain_seconds=0)
+    house.script.hold()
+    async with house.lives():
+        await house.room.hears("hello")
+        await until(lambda: len(house.script.requests) == 1)
+    house.script.then("hello again")
+    house.script.release()
+    steps = house.room.steps = []
+    house.store = cast("Store", FaultyStore(house.store, steps))
+    async with house.lives():
+        await house.room.sees("hello again")
+    order = [step for step in steps if step.startswith(("abandoned", "commit", "start"))]
+    assert order[:3] == ["abandoned", "commit", "start, 0 said"]
+    assert await house.outcomes() == {"answered": 1}
+
+
+async def test_a_turn_that_ends_within_the_drain_is_answered() -> None:
+    house = House(drain_seconds=5)
+    script = house.script
+    script.hold()
+    service = Service(house.ground)
+    await service.start()
+    await house.room.hears("hello")
+    await until(lambda: len(script.requests) == 1)
+    stopping = asyncio.create_task(service.stop())
+    await until(lambda: "stop" in house.room.steps)
+    script.then("just in time")
+    script.release()
+    await stopping
+    assert house.room.said == ["just in time"]
+    assert house.room.steps == ["start, 0 said", "stop", "close"]
+
+
+async def test_a_longer_turn_is_stored_and_goes_on_at_the_next_start() -> None:
+    house = House(drain_seconds=0.1)
+    script = house.script
+    script.hold()
+    async with house.lives():
+        await house.room.hears("hello")
+        await until(lambda: len(script.requests) == 1)
+    assert await house.outcomes() == {"pending": 1}
+    script.then("later")
+    script.release()
+    async with house.lives():
+        await house.room.sees("later")
+    assert house.room.said == ["later"]
+    assert await house.outcomes() == {"answered": 1}
+
+
+async def test_what_waits_behind_a_draining_turn_is_answered_by_the_next_start() -> None:
+    house = House(drain_seconds=5)
+    script = house.script
+    script.hold()
+    service = Service(house.ground)
+    await service.start()
+    await house.room.hears("one")
+    await until(lambda: len(script.requests) == 1)
+    await house.room.hears("two")
+    stopping = asyncio.create_task(service.stop())
+    await until(lambda: "stop" in house.room.steps)
+    script.then("first", "second")
+    script.release()
+    await stopping
+    assert house.room.said == ["first"]
+    async with house.lives():
+        await house.room.sees("second")
+    assert house.room.said == ["first", "second"]
+
+
+async def test_stopping_twice_does_no_harm() -> None:
+    house = House("fine")
+    service = Service(house.ground)
+    await service.start()
+    await house.room.hears("hello")
+    await house.room.sees("fine")
+    await service.stop()
+    await service.stop()
+    async with house.lives():
+        pass
+    assert house.room.said == ["fine"]
+
+
+async def test_a_start_that_fails_can_be_stopped_and_tried_again() -> None:
+    house = House("fine")
+    house.room.start_fault = RuntimeError("no door")
+    service = Service(house.ground)
+    with pytest.raises(RuntimeError, match="no door"):
+        await service.start()
+    await service.stop()
+    house.room.start_fault = None
+    async with house.lives():
+        await house.room.hears("hello")
+        await house.room.sees("fine")
+
+
+async def test_the_clocks_jobs_survive_a_database_that_fails_for_a_while() -> None:
+    house = House("sleep well", idle_reset_minutes=10)
+    store = FaultyStore()
+    house.store = cast("Store", store)
+    async with house.lives():
+        await house.room.hears("good night")
+        await house.room.sees("sleep well")
+        house.clock.passes(minutes=11)
+        store.broken = {"due", "abandoned", "renew", "claim"}
+        with capture_logs() as lines:
+            await until(lambda: any(line["event"] == "timers not read" for line in lines))
+        store.broken = set()
+        await eventually(lambda: closed(house))
+
+
+@pytest.mark.parametrize("error", [BrokenDataError("gap"), IllegalEventError("bug")])
+async def test_what_is_due_fires_though_another_session_is_broken(error: Exception) -> None:
+    house = House("one", "two", idle_reset_minutes=10)
+    async with house.lives():
+        await house.room.hears("hello", user="6")
+        await house.room.sees("one")
+        await house.room.hears("hello", user="7")
+        await house.room.sees("two")
+    store = FaultyStore(house.store)
+    store.unsound["agent:main:room:dm:6"] = error
+    house.store = cast("Store", store)
+    house.clock.passes(minutes=11)
+    async with house.lives():
+        await eventually(lambda: closed(house))
+
+
+async def closed(house: House) -> bool:
+    return (await house.events())[-1] == "SessionClosed"
+
+
+async def test_the_claim_code_is_the_same_until_someone_used_it() -> None:
+    house = House(allowed_users=())
+
+    def codes(lines: Sequence[Mapping[str, Any]]) -> list[str]:
+        return [line["event"].split()[-1] for line in lines if "Nobody owns" in line["event"]]
+
+    with capture_logs() as lines:
+        async with house.lives():
+            pass
+        async with house.lives():
+            await house.room.hears("hello")
+            await house.room.sees("private assistant")
+            code = codes(lines)[-1]
+            await house.room.hears(f"/start {code}")
+            await house.room.sees("You are my owner now")
+            await house.room.hears(f"/start {code}", user="8")
+            await house.room.sees("private assistant", times=2)
+        async with house.lives():
+            pass
+    told = codes(lines)
+    assert len(told) == 2
+    assert len(set(told)) == 1
+    assert len(told[0]) == 20
+
+
+async def test_readiness_follows_the_life_of_the_service() -> None:
+    house = House()
+    service = Service(house.ground)
+    ready, detail = await service.readiness()
+    assert (ready, detail["state"]) == (False, "starting")
+    await service.start()
+    ready, detail = await service.readiness()
+    assert (ready, detail["state"], detail["database"]) == (True, "running", "ok")
+    assert detail["platforms"]["room"] == {"ok": True, "detail": "open", "last_sign": None}
+    await service.stop()
+    ready, detail = await service.readiness()
+    assert (ready, detail["state"]) == (False, "stopping")
+
+
+async def test_it_is_not_ready_while_a_platform_is_not() -> None:
+    house = House()
+    async with house.lives() as service:
+        house.room.health = Health(ok=False, detail="the door is shut; open it")
+        ready, detail = await service.readiness()
+    assert ready is False
+    assert detail["platforms"]["room"]["detail"] == "the door is shut; open it"
+
+
+async def test_it_is_not_ready_while_the_database_cannot_be_written_and_is_again_after() -> None:
+    house = House()
+    store = FaultyStore()
+    house.store = cast("Store", store)
+    async with house.lives() as service:
+        store.broken = {"set_fact"}
+        ready, detail = await service.readiness()
+        assert (ready, detail["database"]) == (False, "cannot be written: disk full")
+        store.broken = set()
+        assert (await service.readiness())[0] is True
+
+
+async def test_a_database_that_does_not_answer_does_not_hang_the_health_check() -> None:
+    house = House()
+    store = FaultyStore()
+    house.store = cast("Store", store)
+    async with house.lives() as service:
+        store.hanging = {"set_fact"}
+        ready, detail = await service.readiness()
+        store.hanging = set()
+    assert (ready, "no answer" in detail["database"]) == (False, True)
+
+
+class Unloadable(LiteLLMModel):
+    async def load(self) -> None:
+        raise ImportError("no such library")
+
+
+async def test_a_model_that_cannot_be_loaded_is_said_and_does_not_stop_the_start() -> None:
+    house = House()
+    model = Unloadable(Options(name="openai/x"), house.clock.sleep, random.Random(1))
+    service = Service(replace(house.ground, model=model))
+    with capture_logs() as lines:
+        await service.start()
+        await until(lambda: any("cannot be loaded" in line["event"] for line in lines))
+        await house.room.hears("/status")
+        await house.room.sees("openai/x")
+        await service.stop()
+
+
+async def test_the_last_sign_of_life_is_kept_for_the_doctor() -> None:
+    house = House()
+    house.room.health = Health(ok=True, detail="open", last_sign=house.clock.now())
+    async with house.lives():
+        pass
+    sign = await house.store.fact("last sign of room")
+    assert sign == house.clock.now().isoformat()
+
+
+async def test_demo_tools_are_the_demo_models_only() -> None:
+    house = House("I cannot count")
+    service = Service(replace(house.ground, tools=None))
+    await service.start()
+    await house.room.hears("count")
+    await house.room.sees("I cannot count")
+    await service.stop()
+    offered = [tool.name for tool in house.script.requests[0].tools]
+    assert offered == ["now", "remind_me"]
+
+
+def built(**builds: Callable[[Mapping[str, str], Site], Adapter | None]) -> Service:
+    platforms = {
+        name: Platform(name=name, variables=(Variable(name=f"{name}_TOKEN", help=""),), build=build)
+        for name, build in builds.items()
+    }
+    return Service(replace(House().ground, platforms=platforms))
+
+
+def test_every_fault_of_every_platform_is_told() -> None:
+    def one(values: Mapping[str, str], site: Site) -> Adapter | None:
+        raise ConfigurationError("A is wrong\nB is wrong")
+
+    def two(values: Mapping[str, str], site: Site) -> Adapter | None:
+        raise ConfigurationError("C is wrong")
+
+    with pytest.raises(ConfigurationError, match=r"^A is wrong\nB is wrong\nC is wrong$"):
+        built(one=one, two=two)
+
+
+def test_without_a_platform_it_says_what_to_set() -> None:
+    with pytest.raises(ConfigurationError, match=r"set X_TOKEN .* `stillhere chat`"):
+        built(X=lambda values, site: None)
