@@ -229,6 +229,21 @@ async def test_starting_and_stopping_twice_over_stacks_nothing(bench: Bench, ada
     await bench.takes(2)
 
 
+async def test_an_offset_that_is_confirmed_is_forgotten(bench: Bench, ada: User) -> None:
+    """Telegram's ids may start anew below it."""
+    said = ada.says("hello").update_id or 0
+    await bench.takes()
+    await bench.adapter.stop()
+    await bench.adapter.start()
+    await bench.is_well()
+    ada.says("and again")
+    await bench.takes(2)
+    offsets = [call.params.get("offset") for call in bench.tg.calls_of("getUpdates")]
+    assert offsets[:2] == [None, None]
+    assert said + 1 in offsets
+    assert None in offsets[offsets.index(said + 1) :]
+
+
 async def test_nothing_is_taken_after_a_stop(bench: Bench, ada: User) -> None:
     await bench.adapter.stop()
     ada.says("later")
