@@ -268,7 +268,7 @@ def _model_replied(
         entries=(*session.entries, Entry(state.seq, "assistant", turn.number, tokens)),
         usage=session.usage + event.usage,
     )
-    return _with_turn(state, at, replace(turn, calls=calls, attempt=0))
+    return _with_turn(state, at, replace(turn, calls=calls, attempt=0, waits=0))
 
 
 def _tool_finished(

@@ -52,8 +52,8 @@ BUGS = (
     Bug(
         "progress does not reset the attempts",
         "core/domain/fold.py",
-        "replace(turn, calls=calls, attempt=0)",
-        "replace(turn, calls=calls)",
+        "replace(turn, calls=calls, attempt=0, waits=0)",
+        "replace(turn, calls=calls, waits=0)",
     ),
     Bug(
         "what waits is forgotten at a stop",
