@@ -5,7 +5,7 @@ import pytest
 from core.domain.context import build_request, wanted_bodies
 from core.domain.events import Recorded
 from core.domain.keys import Address
-from core.domain.messages import Attachment, ToolCall, ToolSpec, UserMessage
+from core.domain.messages import AssistantMessage, Attachment, ToolCall, ToolSpec, UserMessage
 from tests.core.domain.samples import calls
 from tests.core.domain.world import World
 
@@ -132,3 +132,20 @@ def test_bodies_that_are_gone_leave_a_legal_request() -> None:
     bodies: dict[int, Recorded] = {}
     request = build_request(world.state, bodies, "", ())
     assert isinstance(request.messages[1], UserMessage)
+
+
+@pytest.mark.xfail(
+    strict=True,
+    raises=AssertionError,
+    reason="providers that check it refuse a request in which two steps use one call id",
+)
+def test_no_two_calls_of_a_request_share_an_id() -> None:
+    world = World()
+    world.says("look twice")
+    for _ in range(2):
+        world.replies("", *calls("look"))
+        world.runs("c1")
+
+    replies = [m for m in world.request().messages if isinstance(m, AssistantMessage)]
+    ids = [call.id for reply in replies for call in reply.calls]
+    assert len(set(ids)) == 2

@@ -147,6 +147,20 @@ def test_a_rate_limit_of_hours_or_without_end_fails_the_turn() -> None:
     assert world.ledger == {"u1": "failed", "u2": "failed"}
 
 
+def test_a_long_task_with_progress_may_wait_as_often_as_it_must() -> None:
+    world = World()
+    world.says("a long task")
+    for _ in range(10):
+        world.fails("try_again", retry_after=1)
+        world.passes(1)
+        world.wakes()
+        world.replies("", *calls("look"))
+        world.runs("c1")
+    world.replies("done")
+
+    assert world.ledger == {"u1": "answered"}
+
+
 def test_a_turn_ends_at_its_step_cap_and_can_go_on() -> None:
     world = World(Policy(turn_max_steps=2))
     world.says("loop")

@@ -7,7 +7,6 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from tests.core.domain.machine import Sessions
 
-EXAMPLES = 250
 STEPS = 60
 
 PLACES = frozenset(
@@ -37,9 +36,7 @@ def test_a_session_keeps_its_promises_whatever_happens() -> None:
             super().teardown()
             reached.update(+self.world.reached)
 
-    run_state_machine_as_test(
-        Watched, settings=settings(max_examples=EXAMPLES, stateful_step_count=STEPS)
-    )
+    run_state_machine_as_test(Watched, settings=settings(stateful_step_count=STEPS))
 
     missed = PLACES - set(reached)
     assert not missed, "the generator no longer gets there"

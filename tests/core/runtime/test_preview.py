@@ -141,6 +141,7 @@ async def test_an_edit_of_unknown_outcome_is_sent_again_as_an_edit() -> None:
 
     assert ground.chat.texts == ["Once upon a time"]
     assert len(ground.chat.calls("send")) == 1
+    assert ground.chat.calls("lookup") == [], "that it is there says nothing of its text"
 
 
 @in_virtual_time

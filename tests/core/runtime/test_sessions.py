@@ -14,6 +14,7 @@ from structlog.testing import capture_logs
 
 from core.domain.events import ModelReplied, Recorded, ToolStarted, TurnInterrupted
 from core.domain.messages import ModelFailure, ModelReply, ModelRequest, ToolCall, Usage
+from core.domain.outputs import Timer
 from core.domain.policy import Policy
 from core.ports import OnText, ToolContext, ToolOutput
 from tests.core.domain.samples import reminder
@@ -182,6 +183,27 @@ async def test_a_wait_that_another_process_began_is_ended() -> None:
 
 
 @in_virtual_time
+async def test_a_timer_that_is_no_longer_wanted_is_gone_from_the_store() -> None:
+    busy = ModelFailure(kind="try_again", detail="429", retry_after=30)
+    ground = Ground("hello", busy)
+    process = await ground.starts()
+    await process.hears("hi")
+    await passes(3)
+    assert [timer.kind for timer in await timers(ground)] == ["idle"]
+    await process.hears("more")
+    await passes(3)
+    assert [timer.kind for timer in await timers(ground)] == ["wake"]
+
+    await process.hears("/stop")
+
+    assert await timers(ground) == ()
+
+
+async def timers(ground: Ground) -> tuple[Timer, ...]:
+    return await ground.store.due(ground.clock.now() + timedelta(days=9))
+
+
+@in_virtual_time
 async def test_a_reminder_that_another_process_set_rings() -> None:
     ground, first, _ = await two_lives(asks("book"), "I will", "Stretch!")
     ground.tools["book"] = Reminding("book", "idempotent")
@@ -214,6 +236,7 @@ async def test_a_snapshot_that_cannot_be_is_passed_over() -> None:
 
     assert ground.chat.texts == ["hello", "still here"]
     assert "hi" in str(ground.script.requests[-1])
+    assert (await second.state()).session.usage == Usage()
 
 
 @in_virtual_time
