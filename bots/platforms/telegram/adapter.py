@@ -73,7 +73,7 @@ class TelegramAdapter:
         try:
             await self._client.open()
             me = await self._client.bot.get_me(read_timeout=CHECK_SECONDS)
-        except TelegramError as error:
+        except Exception as error:  # noqa: BLE001 - a strange answer breaks the SDK in any way
             refused = fault_of(error) == "refused"
             self._signs.enter(
                 "refused" if refused else "unreachable", described(error, self._settings.redact)

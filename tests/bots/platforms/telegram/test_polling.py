@@ -279,3 +279,30 @@ async def test_a_menu_that_is_refused_does_not_matter(tg: TelegramStandIn, ada: 
     async with polling(tg) as bench:
         ada.says("hello")
         await bench.takes()
+
+
+async def test_a_check_names_the_bot_and_takes_no_message(tg: TelegramStandIn, ada: User) -> None:
+    ada.says("hello")
+    bench = Bench(tg)
+    health = await bench.adapter.check()
+    await bench.adapter.close()
+    assert (health.ok, "@stillhere_bot" in health.detail) == (True, True)
+    assert [call.method for call in tg.calls] == ["getMe"]
+
+
+@pytest.mark.parametrize(
+    ("fault", "word"),
+    [
+        (Refuse(401, "Unauthorized"), "TELEGRAM_BOT_TOKEN"),
+        (Reset(), "out of reach"),
+        (Raw(404, "<html>"), "out of reach"),
+        (Raw(200, "[]", "application/json"), "out of reach"),
+    ],
+    ids=["refused", "reset", "a proxy's 404", "strange"],
+)
+async def test_a_check_says_what_is_wrong(tg: TelegramStandIn, fault: Fault, word: str) -> None:
+    tg.faults.next("getMe", fault)
+    bench = Bench(tg)
+    health = await bench.adapter.check()
+    await bench.adapter.close()
+    assert (health.ok, word in health.detail) == (False, True)
