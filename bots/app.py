@@ -42,6 +42,8 @@ LEASE_SECONDS = 15.0
 QUIET_SECONDS = 0.1
 WRITE_SECONDS = 3.0
 """A host's own patience with a health check is seldom longer than five."""
+CLAIM_LEASES = 4
+"""How many times longer a message on its way stays claimed: a slow platform needs that."""
 SIGN_SECONDS = 60.0
 """How often the last sign of life of each platform is written down, for ``doctor``."""
 
@@ -101,7 +103,8 @@ class Service:
         channels: dict[str, Channel] = {n: a.channel for n, a in self.adapters.items()}
         self.model = ground.model or build_model(settings, ground.environment, self._clock)
         policy = settings.policy(self.model.name)
-        holder = Holder(short_id(), ground.lease)
+        owner = short_id()
+        holder = Holder(owner, ground.lease)
         self._sessions = Sessions(self._store, channels, policy, self._clock, holder)
         self._access = Access(self._store, frozenset(settings.allowed_users))
         self._admission = Admission(
@@ -121,7 +124,9 @@ class Service:
                 holder=holder,
             ),
         )
-        self._delivery = Delivery(self._store, channels, limiter, self._clock, holder)
+        self._delivery = Delivery(
+            self._store, channels, limiter, self._clock, Holder(owner, ground.lease * CLAIM_LEASES)
+        )
         self._sessions.subscribe(self._agent.reconcile)
         self._sessions.subscribe(lambda state: self._delivery.nudge())
         self._recovery = Recovery(self._sessions, self._store, self._clock)

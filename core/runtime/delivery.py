@@ -16,6 +16,8 @@ SWEEP = 1.0
 """Seconds between looks at the outbox when nothing nudges."""
 LONGEST_WAIT = 5.0
 """Seconds that a claimed row waits for its chat; a chat that is blocked for longer frees it."""
+SEND_SHARE = 0.8
+"""Of its claim's time that one send may take."""
 MAX_ATTEMPTS = 200
 """With the longest pause of five minutes that is over half a day of trying."""
 
@@ -31,7 +33,7 @@ class Delivery:
         clock: Clock,
         holder: Holder,
     ) -> None:
-        """``holder``'s seconds are how long a claim lasts; a send takes less than that."""
+        """``holder``'s seconds are how long a claim lasts; a send is broken off before that."""
         self._outbox = outbox
         self._channels = channels
         self._limiter = limiter
@@ -105,7 +107,7 @@ class Delivery:
             return
         log.info("unknown send settled", message=message.id, arrived=found is not None)
         if found is None:
-            await self._outbox.retry(message.id, self._clock.now(), "sent again")
+            await self._again(row, TransientError("nobody knows whether it arrived"))
         else:
             await self._outbox.sent(message.id, found, self._clock.now())
 
@@ -117,14 +119,15 @@ class Delivery:
             await self._outbox.retry(message.id, pause, "its platform is not set up here")
             return
         try:
-            platform_id = await self._send(channel, row)
+            async with asyncio.timeout(self._holder.seconds * SEND_SHARE):
+                platform_id = await self._send(channel, row)
         except TransientError as error:
             await self._again(row, error)
         except PermanentError as error:
             reason, now = str(error), self._clock.now()
             log.warning("message refused for good", message=message.id, error=reason)
             await insist(self._clock, lambda: self._outbox.give_up(message.id, reason, now))
-        except (UnknownOutcomeError, asyncio.CancelledError) as error:
+        except (UnknownOutcomeError, TimeoutError, asyncio.CancelledError) as error:
             reason = str(error) or "cut short"
             await insist(self._clock, lambda: self._outbox.unknown(message.id, reason))
         else:

@@ -63,8 +63,11 @@ def _cost(connection: sa.Connection, work: Work) -> int:
         return 0
 
     def watch(handler: Callable[[], int] | None) -> None:
-        driver: Any = connection.connection.dbapi_connection
-        driver.await_(driver.driver_connection.set_progress_handler(handler, 1))
+        def install(sqlite: Any) -> Any:
+            return sqlite.set_progress_handler(handler, 1)
+
+        adapter: Any = connection.connection.dbapi_connection
+        adapter.run_async(install)
 
     watch(count)
     try:
