@@ -17,7 +17,9 @@ from prompt_toolkit import PromptSession
 from prompt_toolkit.patch_stdout import patch_stdout
 from rich.cells import chop_cells
 from rich.console import Console as RichConsole
+from rich.console import Group
 from rich.markdown import Markdown
+from rich.text import Text
 from starlette.routing import Route
 
 from bots.platforms import Adapter, Health, Platform, Site
@@ -76,8 +78,7 @@ class Screen:
             sys.stdout.flush()
             return
         self._rich.file = sys.stdout
-        self._rich.print(SPEAKER, style="bold")
-        self._rich.print(Markdown(text))
+        self._rich.print(Group(Text(SPEAKER, style="bold"), Markdown(text)))
 
 
 class ConsoleChannel:

@@ -158,7 +158,7 @@ async def test_a_file_is_read_like_a_pipe(tmp_path: Path, monkeypatch: pytest.Mo
 
 async def test_no_input_at_all_is_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
     taken = Taken()
-    with Path(os.devnull).open() as stdin:
+    with os.fdopen(os.open(os.devnull, os.O_RDONLY)) as stdin:
         await read_all(stdin, taken, monkeypatch)
     assert taken.texts == []
 
