@@ -25,6 +25,7 @@ from core.ports import Channel, Clock, Model, Store, Tool
 from core.runtime.access import Access
 from core.runtime.admission import Admission
 from core.runtime.agent import Agent, Outside
+from core.runtime.aside import Aside
 from core.runtime.delivery import Delivery
 from core.runtime.holder import Holder
 from core.runtime.limiter import Limiter
@@ -107,9 +108,8 @@ class Service:
         holder = Holder(owner, ground.lease)
         self._sessions = Sessions(self._store, channels, policy, self._clock, holder)
         self._access = Access(self._store, frozenset(settings.allowed_users))
-        self._admission = Admission(
-            self._sessions, self._access, commands, self._store, self._clock
-        )
+        aside = Aside(self._sessions, self._store, self._clock)
+        self._admission = Admission(self._sessions, self._access, commands, aside)
         limiter = Limiter(self._clock, {n: p.paces for n, p in ground.platforms.items()})
         self._agent = Agent(
             self._sessions,
@@ -129,7 +129,7 @@ class Service:
         )
         self._sessions.subscribe(self._agent.reconcile)
         self._sessions.subscribe(lambda state: self._delivery.nudge())
-        self._recovery = Recovery(self._sessions, self._store, self._clock)
+        self._recovery = Recovery(self._sessions, self._store, aside, self._clock)
         jobs = Jobs(self._sessions, self._recovery, self._store, self._clock, self._agent.working)
         self._keeper = Ticker(((jobs.renew_leases, ground.lease / 3),))
         self._ticker = Ticker(

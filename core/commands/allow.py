@@ -14,17 +14,30 @@ def run(draft: Draft, context: CommandContext) -> str:
     platform, user = who(context)
     if not user:
         return USAGE.format(name="allow")
+    if is_sender(context, platform, user):
+        return "You are my owner; you are in already."
     draft.add(AccessChanged(platform=platform, user=user, role="allowed"))
     return f"`{platform}:{user}` may talk to me now."
 
 
 def who(context: CommandContext) -> tuple[str, str]:
-    """The platform and user that the argument names; an empty user for none or several."""
+    """The platform and user that the argument names; an empty user for none or several.
+
+    An id alone is one of this platform, and of this workspace where it names none.
+    """
     words = context.argument.split()
     if len(words) != 1:
         return "", ""
     platform, colon, user = words[0].partition(":")
-    return (platform, user) if colon else (context.inbound.address.platform, platform)
+    if colon:
+        return platform, user
+    here = context.inbound.address
+    named = here.workspace and "." not in platform
+    return here.platform, f"{here.workspace}.{platform}" if named else platform
+
+
+def is_sender(context: CommandContext, platform: str, user: str) -> bool:
+    return (platform, user) == (context.inbound.address.platform, context.inbound.person)
 
 
 COMMAND = Command(name="allow", summary="let someone talk to me", run=run, owner_only=True)

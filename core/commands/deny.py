@@ -1,6 +1,6 @@
 """``/deny``: the owner keeps someone out."""
 
-from core.commands.allow import USAGE, who
+from core.commands.allow import USAGE, is_sender, who
 from core.commands.base import Command, CommandContext
 from core.domain.events import AccessChanged
 from core.domain.lifecycle import Draft
@@ -10,8 +10,7 @@ def run(draft: Draft, context: CommandContext) -> str:
     platform, user = who(context)
     if not user:
         return USAGE.format(name="deny")
-    inbound = context.inbound
-    if (platform, user) == (inbound.address.platform, inbound.user):
+    if is_sender(context, platform, user):
         return "You are my owner; you cannot keep yourself out."
     draft.add(AccessChanged(platform=platform, user=user, role="denied"))
     return f"`{platform}:{user}` may not talk to me any more."

@@ -15,9 +15,8 @@ _WHO = "Only people whom my owner allows may use me, and you are one of them."
 def run(draft: Draft, context: CommandContext) -> str:
     if context.claims:
         inbound = context.inbound
-        workspace = inbound.address.workspace
-        user = f"{workspace}.{inbound.user}" if workspace else inbound.user
-        draft.add(AccessChanged(platform=inbound.address.platform, user=user, role="owner"))
+        platform, user = inbound.address.platform, inbound.person
+        draft.add(AccessChanged(platform=platform, user=user, role="owner"))
         return f"{_HELLO}\n\n{_OWNER}"
     return f"{_HELLO}\n\n{_OWNER if context.role == 'owner' else _WHO}"
 

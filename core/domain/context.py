@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Mapping
 
+from msgspec.structs import replace
+
 from core.domain import events as ev
 from core.domain.messages import (
     AssistantMessage,
@@ -51,10 +53,11 @@ def _paired(events: list[ev.Recorded]) -> list[ChatMessage]:
         if isinstance(recorded.event, ev.ToolFinished)
     }
     messages: list[ChatMessage] = []
+    taken: set[str] = set()
     for recorded in events:
         match recorded.event:
             case ev.ModelReplied() as reply:
-                messages += _reply(reply, results)
+                messages += _reply(reply, results, taken)
             case event:
                 text = _as_user(event)
                 if text:
@@ -63,13 +66,22 @@ def _paired(events: list[ev.Recorded]) -> list[ChatMessage]:
 
 
 def _reply(
-    reply: ev.ModelReplied, results: Mapping[tuple[int, int, str], ev.ToolFinished]
+    reply: ev.ModelReplied,
+    results: Mapping[tuple[int, int, str], ev.ToolFinished],
+    taken: set[str],
 ) -> Iterable[ChatMessage]:
-    if reply.text.strip() or reply.calls:
-        yield AssistantMessage(reply.text, reply.calls)
-    for call in reply.calls:
+    """Models repeat ids from step to step, and providers refuse a request that does."""
+    shown = tuple(
+        replace(call, id=f"{call.id}_{reply.turn}_{reply.step}") if call.id in taken else call
+        for call in reply.calls
+    )
+    taken.update(call.id for call in shown)
+    if reply.text.strip() or shown:
+        yield AssistantMessage(reply.text, shown)
+    for call, as_shown in zip(reply.calls, shown, strict=True):
         found = results.get((reply.turn, reply.step, call.id))
-        yield ToolMessage(call.id, call.name, found.text or "(empty)" if found else NO_RESULT)
+        text = found.text or "(empty)" if found else NO_RESULT
+        yield ToolMessage(as_shown.id, call.name, text)
 
 
 def _as_user(event: ev.Event) -> str:

@@ -205,8 +205,11 @@ class TurnFailed(_Event, frozen=True):
 
 
 class TurnCancelled(_Event, frozen=True):
+    """``where`` says what was done, started and not done, as the user is told."""
+
     turn: int
     reason: CancelReason
+    where: str = ""
 
 
 class Compacted(_Event, frozen=True):

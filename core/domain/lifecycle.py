@@ -159,9 +159,10 @@ def may_have_acted(call: Call) -> bool:
 
 
 def cancel_turn(draft: Draft, reason: ev.CancelReason) -> None:
-    close_calls(draft)
-    if draft.state.turn is not None:
-        draft.add(ev.TurnCancelled(turn=draft.state.turn.number, reason=reason))
+    turn = draft.state.turn
+    if turn is not None:
+        close_calls(draft)
+        draft.add(ev.TurnCancelled(turn=turn.number, reason=reason, where=describe_turn(turn)))
 
 
 def fail_turn(draft: Draft, reason: ev.FailReason, sentence: str, error_id: str = "") -> None:

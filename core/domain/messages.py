@@ -39,6 +39,12 @@ class Inbound(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     attachments: tuple[Attachment, ...] = ()
     trusted: bool = False
 
+    @property
+    def person(self) -> str:
+        """The sender's id where it is unique: within a workspace it carries that."""
+        workspace = self.address.workspace
+        return f"{workspace}.{self.user}" if workspace else self.user
+
 
 class ToolCall(msgspec.Struct, frozen=True):
     """``arguments`` is the JSON object's text just as the model wrote it, valid or not."""

@@ -10,7 +10,7 @@ from core.domain import events as ev
 from core.domain import notices
 from core.domain.fold import apply
 from core.domain.keys import Address
-from core.domain.lifecycle import daily_due, describe_turn, idle_due
+from core.domain.lifecycle import daily_due, idle_due
 from core.domain.messages import Inbound, OutboxKind
 from core.domain.policy import Policy
 from core.domain.state import SessionState, Source, Turn
@@ -149,8 +149,8 @@ def _of_turn(turn: Turn, recorded: ev.Recorded, policy: Policy) -> str | None:
             return notices.waiting(until)
         case ev.TurnFailed(sentence=sentence):
             return sentence
-        case ev.TurnCancelled(reason=reason):
-            return notices.cancelled(reason, describe_turn(turn))
+        case ev.TurnCancelled(reason=reason, where=where):
+            return notices.cancelled(reason, where)
         case ev.Compacted(summary=""):
             return notices.CONTEXT_MOVED
         case _:

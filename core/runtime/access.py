@@ -10,12 +10,6 @@ CLAIM_FACT = "claim code"
 EVERYONE = "*"
 
 
-def user_id(inbound: Inbound) -> str:
-    """A person's id where it is unique: within a workspace it carries that."""
-    workspace = inbound.address.workspace
-    return f"{workspace}.{inbound.user}" if workspace else inbound.user
-
-
 class Access:
     """``allowed`` are the operator's own entries, «platform:user» each, or «*» for everyone."""
 
@@ -27,7 +21,7 @@ class Access:
         """None for a stranger. Raises StorageError."""
         if inbound.trusted:
             return "owner"
-        platform, user = inbound.address.platform, user_id(inbound)
+        platform, user = inbound.address.platform, inbound.person
         known = await self._directory.role(platform, user)
         if known is not None:
             return known

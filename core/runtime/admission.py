@@ -10,7 +10,6 @@ from msgspec.structs import replace
 from core.commands.base import Command, CommandContext
 from core.domain import events as ev
 from core.domain import inputs as ask
-from core.domain import notices
 from core.domain.decide import decide
 from core.domain.events import Event
 from core.domain.keys import session_key
@@ -20,8 +19,8 @@ from core.domain.outputs import inbox_id
 from core.domain.state import SessionState
 from core.domain.values import clean
 from core.errors import BrokenDataError, DuplicateError
-from core.ports import Clock, SessionStore
 from core.runtime.access import Access
+from core.runtime.aside import Aside
 from core.runtime.commits import Extras
 from core.runtime.sessions import Decision, Sessions
 
@@ -36,14 +35,12 @@ class Admission:
         sessions: Sessions,
         access: Access,
         commands: Mapping[str, Command],
-        store: SessionStore,
-        clock: Clock,
+        aside: Aside,
     ) -> None:
         self._sessions = sessions
         self._access = access
         self._commands = commands
-        self._store = store
-        self._clock = clock
+        self._aside = aside
 
     async def accept(self, inbound: Inbound) -> None:
         """Returns when the message is on disk, or was there already: only then may the platform be
@@ -56,7 +53,7 @@ class Admission:
         except DuplicateError:
             log.info("duplicate update", key=key, update_id=inbound.update_id)
         except BrokenDataError as error:
-            await self._start_over(key, inbound, decision, error)
+            await self._aside.put_and_answer(key, inbound, decision, error)
 
     async def _decision(self, inbound: Inbound) -> Decision:
         role = await self._access.role(inbound)
@@ -93,19 +90,3 @@ class Admission:
         if command.owner_only and context.role != "owner":
             return f"Only the owner may use `/{name}`."
         return command.run(draft, context)
-
-    async def _start_over(
-        self, key: str, inbound: Inbound, decision: Decision, error: BrokenDataError
-    ) -> None:
-        """Bad data enters no turn and is never deleted; the person is told, and answered."""
-        reference = await self._store.set_aside(key, self._clock.now())
-        log.error("session set aside", key=key, kept_as=reference, error=str(error))
-
-        def told(state: SessionState, at: datetime) -> tuple[Event, ...]:
-            notice = notices.SET_ASIDE.format(reference=reference.rpartition(":")[2])
-            answered = ev.CommandAnswered(inbound=inbound, command="", text=notice)
-            draft = Draft(state, at, self._sessions.policy)
-            draft.add(answered)
-            return (*draft.events, *decision(draft.state, at))
-
-        await self._sessions.change(key, told, Extras(inbox=inbox_id(inbound)))

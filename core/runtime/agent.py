@@ -11,7 +11,6 @@ from core.domain.context import build_request, wanted_bodies
 from core.domain.effects import (
     AwaitTool,
     CallModel,
-    Effect,
     RunTool,
     Sleep,
     TryTurn,
@@ -30,6 +29,8 @@ from core.runtime.preview import Preview, Stage
 from core.runtime.retrying import insist
 from core.runtime.sessions import Sessions
 from core.runtime.toolbox import Toolbox
+
+Do = TryTurn | CallModel | RunTool
 
 log = structlog.get_logger(__name__)
 
@@ -108,40 +109,46 @@ class Agent:
                     del self._works[key]
 
     async def _loop(self, key: str, number: int) -> None:
-        while key in self._sessions.held:
-            state = await self._sessions.state(key)
-            if state.turn is None or state.turn.number != number:
-                return
-            effects = next_effects(state, self._sessions.policy)
-            todo = [effect for effect in effects if not isinstance(effect, AwaitTool | Sleep)]
-            if not todo:
-                return
-            if len(todo) == 1:
-                await self._do(state, todo[0])
-                continue
-            async with asyncio.TaskGroup() as group:
-                for effect in todo:
-                    group.create_task(self._do(state, effect))
+        while todo := await self._todo(key, number):
+            first = todo[0]
+            if isinstance(first, TryTurn):
+                await self._pause(first)
+            async with self._gate.step(alone=first.alone):
+                if isinstance(first, TryTurn):
+                    await self._tell(key, ask.Attempt(at=self._out.clock.now(), turn=first.turn))
+                    todo = await self._todo(key, number)
+                await self._do_all(await self._sessions.state(key), todo)
 
-    async def _do(self, state: SessionState, effect: Effect) -> None:
-        match effect:
-            case TryTurn():
-                await self._try(state.key, effect)
-            case CallModel():
-                async with self._gate.step(alone=effect.alone):
-                    await self._call_model(state, effect)
-            case RunTool():
-                async with self._gate.step(alone=effect.alone):
-                    await self._run_tool(state, effect)
-            case AwaitTool() | Sleep():
-                pass
+    async def _todo(self, key: str, number: int) -> list[Do]:
+        """What is ours to do now; [] when the turn is over, another's, or waits."""
+        state = await self._sessions.state(key)
+        ours = state.turn is not None and state.turn.number == number
+        if not ours or key not in self._sessions.held:
+            return []
+        effects = next_effects(state, self._sessions.policy)
+        return [effect for effect in effects if not isinstance(effect, AwaitTool | Sleep)]
 
-    async def _try(self, key: str, effect: TryTurn) -> None:
-        clock = self._out.clock
+    async def _pause(self, effect: TryTurn) -> None:
         if effect.not_before is not None:
-            pause = (effect.not_before - clock.now()).total_seconds()
-            await clock.sleep(max(0.0, pause))
-        await self._tell(key, ask.Attempt(at=clock.now(), turn=effect.turn))
+            clock = self._out.clock
+            await clock.sleep(max(0.0, (effect.not_before - clock.now()).total_seconds()))
+
+    async def _do_all(self, state: SessionState, todo: list[Do]) -> None:
+        if len(todo) == 1:
+            await self._do(state, todo[0])
+            return
+        async with asyncio.TaskGroup() as group:
+            for effect in todo:
+                group.create_task(self._do(state, effect))
+
+    async def _do(self, state: SessionState, effect: Do) -> None:
+        match effect:
+            case CallModel():
+                await self._call_model(state, effect)
+            case RunTool():
+                await self._run_tool(state, effect)
+            case TryTurn():
+                pass
 
     async def _call_model(self, state: SessionState, effect: CallModel) -> None:
         bodies = await insist(

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 PATIENCE = 60.0
 """Seconds after which a suspect no longer waits for the others' running step to end."""
@@ -15,18 +15,18 @@ class Gate:
     def __init__(self, patience: float = PATIENCE) -> None:
         self._patience = patience
         self._running = 0
-        self._alone = asyncio.Lock()
+        self._suspect = False
         self._changed = asyncio.Condition()
 
     @asynccontextmanager
     async def step(self, *, alone: bool) -> AsyncGenerator[None]:
-        async with self._suspect() if alone else self._ordinary():
+        async with self._alone() if alone else self._together():
             yield
 
     @asynccontextmanager
-    async def _ordinary(self) -> AsyncGenerator[None]:
+    async def _together(self) -> AsyncGenerator[None]:
         async with self._changed:
-            await self._changed.wait_for(lambda: not self._alone.locked())
+            await self._changed.wait_for(lambda: not self._suspect)
             self._running += 1
         try:
             yield
@@ -35,17 +35,17 @@ class Gate:
             await self._tell()
 
     @asynccontextmanager
-    async def _suspect(self) -> AsyncGenerator[None]:
+    async def _alone(self) -> AsyncGenerator[None]:
+        async with self._changed:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._patience):
+                    await self._changed.wait_for(lambda: not self._running and not self._suspect)
+            await self._changed.wait_for(lambda: not self._suspect)
+            self._suspect = True
         try:
-            async with asyncio.timeout(self._patience):
-                async with self._changed:
-                    await self._changed.wait_for(lambda: self._running == 0)
-        except TimeoutError:
-            pass
-        try:
-            async with self._alone:
-                yield
+            yield
         finally:
+            self._suspect = False
             await self._tell()
 
     async def _tell(self) -> None:

@@ -9,6 +9,7 @@ from core.domain.recovery import recover
 from core.domain.state import SessionState
 from core.errors import BrokenDataError, ConflictError
 from core.ports import Clock, SessionStore
+from core.runtime.aside import Aside
 from core.runtime.commits import Extras
 from core.runtime.sessions import Sessions
 
@@ -16,16 +17,17 @@ log = structlog.get_logger(__name__)
 
 
 class Recovery:
-    def __init__(self, sessions: Sessions, store: SessionStore, clock: Clock) -> None:
+    def __init__(self, sessions: Sessions, store: SessionStore, aside: Aside, clock: Clock) -> None:
         self._sessions = sessions
         self._store = store
+        self._aside = aside
         self._clock = clock
 
     async def run(self) -> int:
         """How many were taken up. At start it comes before any message is taken, and then as often
         as leases last. Raises StorageError."""
         keys = await self._store.abandoned(self._clock.now())
-        taken = [await self._take_up(key) for key in keys]
+        taken = [await self._take_up(key) for key in keys if self._sessions.serves(key)]
         return sum(taken)
 
     async def _take_up(self, key: str) -> bool:
@@ -38,9 +40,8 @@ class Recovery:
         except ConflictError as error:
             log.info("turn taken up by another", key=key, error=str(error))
             return False
-        except BrokenDataError:
-            kept_as = await self._store.set_aside(key, self._clock.now())
-            log.exception("session set aside", key=key, kept_as=kept_as)
+        except BrokenDataError as error:
+            await self._aside.put(key, error)
             return False
         log.info("turn taken up again", key=key)
         return True

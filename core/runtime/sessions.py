@@ -13,6 +13,7 @@ from core.domain import inputs as ask
 from core.domain.decide import decide
 from core.domain.events import Event, Recorded
 from core.domain.fold import fold
+from core.domain.keys import SessionKey
 from core.domain.policy import Policy
 from core.domain.recovery import faults
 from core.domain.state import SessionState
@@ -46,6 +47,7 @@ class Sessions:
         self.held: set[str] = set()
         """Keys whose lease is ours."""
         self._store = store
+        self._platforms = frozenset(channels)
         self._builder = CommitBuilder(channels, policy, holder)
         self._clock = clock
         self._holder = holder
@@ -56,6 +58,10 @@ class Sessions:
     def subscribe(self, listener: Listener) -> None:
         """It is called after each commit with the new state, and must not block."""
         self._listeners.append(listener)
+
+    def serves(self, key: str) -> bool:
+        """Whether the platform of the key is set up in this process; the others' sessions wait."""
+        return SessionKey.parse(key).platform in self._platforms
 
     async def state(self, key: str) -> SessionState:
         """The newest state known here. Raises StorageError, BrokenDataError."""

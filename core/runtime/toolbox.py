@@ -51,13 +51,15 @@ class Toolbox:
         arguments = _arguments(call)
         if arguments is None:
             return ToolDone("error", "The arguments are not a JSON object; send them again.")
+        limit = asyncio.timeout(tool.timeout)
         try:
-            async with asyncio.timeout(tool.timeout):
+            async with limit:
                 output = await tool.run(arguments, self._context(state, effect, progress))
             done = self._done(output)
-        except TimeoutError:
-            return ToolDone("timeout", f"Broken off after {tool.timeout:.0f} s without a result.")
         except Exception:
+            if limit.expired():
+                text = f"Broken off after {tool.timeout:.0f} s without a result."
+                return ToolDone("timeout", text)
             error_id = self.new_id()
             log.exception("tool failed", tool=call.name, call_id=call.id, error_id=error_id)
             return ToolDone("error", f"The tool failed (error {error_id}).")

@@ -93,16 +93,10 @@ def test_the_owner_cannot_keep_themselves_out() -> None:
     assert run("/deny chat:7")[1] == ()
 
 
-@pytest.mark.xfail(
-    strict=True, raises=AssertionError, reason="/allow of the owner's own id makes them one of many"
-)
 def test_the_owner_cannot_give_their_place_away_by_accident() -> None:
     assert run("/allow 7")[1] == ()
 
 
-@pytest.mark.xfail(
-    strict=True, raises=AssertionError, reason="/allow and /deny do not know of workspaces"
-)
 def test_an_id_means_a_person_of_ones_own_workspace() -> None:
     assert run("/allow U2", address=WORKSPACE)[1] == granted("T1.U2", "allowed")
     assert run("/deny T1.7", address=WORKSPACE)[1] == ()

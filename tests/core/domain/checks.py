@@ -133,8 +133,11 @@ def complete(request: ModelRequest, seen: Witness) -> None:
 def _results(
     messages: Sequence[ChatMessage], calls: list[CallId], results: Mapping[CallId, str]
 ) -> None:
-    shown = [(m.call_id, m.text) for m in messages if isinstance(m, ToolMessage)]
-    assert shown == [(call[2], results[call] or "(empty)") for call in calls]
+    """In order; an id that stands in the request already is shown with a suffix of its own."""
+    shown = [m for m in messages if isinstance(m, ToolMessage)]
+    assert [m.text for m in shown] == [results[call] or "(empty)" for call in calls]
+    assert all(m.call_id.startswith(call[2]) for m, call in zip(shown, calls, strict=True))
+    assert len({m.call_id for m in shown}) == len(shown)
 
 
 def stable(before: Shown | None, after: Shown) -> None:

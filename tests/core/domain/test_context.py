@@ -134,11 +134,6 @@ def test_bodies_that_are_gone_leave_a_legal_request() -> None:
     assert isinstance(request.messages[1], UserMessage)
 
 
-@pytest.mark.xfail(
-    strict=True,
-    raises=AssertionError,
-    reason="providers that check it refuse a request in which two steps use one call id",
-)
 def test_no_two_calls_of_a_request_share_an_id() -> None:
     world = World()
     world.says("look twice")

@@ -27,6 +27,7 @@ from core.ports import Model, Paces, Store, ToolContext, ToolOutput
 from core.runtime.access import Access
 from core.runtime.admission import Admission
 from core.runtime.agent import Agent, Outside
+from core.runtime.aside import Aside
 from core.runtime.delivery import Delivery
 from core.runtime.holder import Holder
 from core.runtime.limiter import Limiter
@@ -209,7 +210,8 @@ class Process:
         clock, channels = ground.clock, {"chat": chat} if ground.platform_set_up else {}
         self.sessions = Sessions(store, channels, ground.policy, clock, holder)
         self.access = Access(store, ground.allowed)
-        self.admission = Admission(self.sessions, self.access, commands(), store, clock)
+        aside = Aside(self.sessions, store, clock)
+        self.admission = Admission(self.sessions, self.access, commands(), aside)
         self.limiter = Limiter(clock, ground.paces)
         ids = (f"id{n}" for n in ground.numbers)
         self.agent = Agent(
@@ -226,7 +228,7 @@ class Process:
             ),
         )
         self.delivery = Delivery(store, channels, self.limiter, clock, holder)
-        self.recovery = Recovery(self.sessions, store, clock)
+        self.recovery = Recovery(self.sessions, store, aside, clock)
         self.jobs = Jobs(self.sessions, self.recovery, store, clock, self.agent.working)
         self.sessions.subscribe(self.agent.reconcile)
         self.sessions.subscribe(lambda state: self.delivery.nudge())

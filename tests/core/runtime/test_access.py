@@ -2,7 +2,7 @@ import pytest
 from msgspec.structs import replace
 
 from core.domain.keys import Address
-from core.runtime.access import Access, user_id
+from core.runtime.access import Access
 from storage.memory import MemoryStore
 from tests.core.domain.samples import HOME
 from tests.core.runtime.house import said
@@ -47,5 +47,5 @@ async def test_no_code_is_no_claim() -> None:
 
 
 def test_an_id_carries_its_workspace() -> None:
-    assert user_id(said("hi", 1, address=TEAM)) == "T1.7"
-    assert user_id(said("hi", 1)) == "7"
+    assert said("hi", 1, address=TEAM).person == "T1.7"
+    assert said("hi", 1).person == "7"

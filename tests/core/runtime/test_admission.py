@@ -226,11 +226,6 @@ async def test_an_unreadable_conversation_is_set_aside_told_and_followed_by_a_ne
     assert kept[0].startswith(KEY)
 
 
-@pytest.mark.xfail(
-    strict=True,
-    raises=AssertionError,
-    reason="recovery sets the log aside, and nobody is told",
-)
 @in_virtual_time
 async def test_an_unreadable_conversation_with_an_open_turn_is_told_too() -> None:
     ground = Ground(asks("look"), "found", "Hello again")

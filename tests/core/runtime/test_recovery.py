@@ -163,11 +163,6 @@ async def test_a_turn_that_kills_is_put_aside_and_those_that_died_with_it_are_an
     assert await killed_again_and_again(["kill", "a", "b"]) == {"answered": 2, "failed": 1}
 
 
-@pytest.mark.xfail(
-    strict=True,
-    raises=AssertionError,
-    reason="a suspect's attempt is counted before it has its place at the gate",
-)
 @in_virtual_time
 async def test_a_turn_that_never_got_its_place_has_not_used_up_an_attempt() -> None:
     crowd = [f"kind {number}" for number in range(8)]
@@ -198,11 +193,6 @@ async def test_a_turn_that_kills_waits_longer_each_time_and_is_put_aside_after_f
     assert KEY not in await ground.store.abandoned(ground.clock.now())
 
 
-@pytest.mark.xfail(
-    strict=True,
-    raises=AssertionError,
-    reason="a turn of a platform that is not set up is taken up, and breaks off, all the time",
-)
 @in_virtual_time
 async def test_a_turn_of_a_platform_that_is_not_set_up_waits_for_it() -> None:
     ground = Ground(asks("look"), "found")
