@@ -62,18 +62,12 @@ def _cost(connection: sa.Connection, work: Work) -> int:
         counted += 1
         return 0
 
-    def watch(handler: Callable[[], int] | None) -> None:
-        def install(sqlite: Any) -> Any:
-            return sqlite.set_progress_handler(handler, 1)
-
-        adapter: Any = connection.connection.dbapi_connection
-        adapter.run_async(install)
-
-    watch(count)
+    driver: Any = connection.connection.driver_connection
+    driver.set_progress_handler(count, 1)
     try:
         work(connection)
     finally:
-        watch(None)
+        driver.set_progress_handler(None, 1)
     return counted
 
 
