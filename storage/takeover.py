@@ -4,8 +4,10 @@ import sqlalchemy as sa
 
 from storage.tables import outbox, streams
 
-_LEASES = sa.update(streams).where(streams.c.lease_until > 0).values(lease_until=0)
-_CLAIMS = sa.update(outbox).where(outbox.c.state == "sending").values(lease_until=0)
+_LEASES = (
+    sa.update(streams).where(streams.c.open_turn, streams.c.lease_until > 0).values(lease_until=0)
+)
+_CLAIMS = sa.update(outbox).where(outbox.c.holds, outbox.c.state == "sending").values(lease_until=0)
 
 
 def end_leases(connection: sa.Connection) -> None:

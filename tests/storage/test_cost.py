@@ -13,6 +13,7 @@ from storage.commits import Commits
 from storage.engine import Database
 from storage.migrate import bring_up, open_database
 from storage.rows import prepare
+from storage.takeover import end_leases
 from tests.contract.values import KEY, at, commit, lease, letter, said, state, update
 
 Work = Callable[[sa.Connection], Any]
@@ -79,6 +80,7 @@ POLLS: dict[str, Work] = {
     "abandoned": lambda link: reads.abandoned(link, at(), 100),
     "load": lambda link: reads.load(link, CODEC, KEY),
     "bodies": lambda link: reads.bodies(link, CODEC, "sqlite", KEY, (3, 9)),
+    "end_leases": end_leases,
     "tail": lambda link: reads.log(link, CODEC, KEY, 50, 55),
 }
 
