@@ -93,6 +93,9 @@ async def test_a_server_that_restarts_is_found_again() -> None:
         server.start()
         await store.commit(commit(KEY, 1, said("after")))
         assert await store.events(KEY) == log(1, said("before"), said("after"))
+        server.stop()
+        server.start()
+        await store.commit(commit(KEY, 2, said("a restart that nobody noticed")))
         await store.close()
 
 
