@@ -33,6 +33,8 @@ _PRAGMAS = (
     "temp_store = MEMORY",
 )
 _READERS = 2
+_MAGIC = b"SQLite format 3\0"
+"""https://www.sqlite.org/fileformat.html#the_database_header"""
 
 
 class FileOwner:
@@ -159,11 +161,19 @@ async def open_sqlite(url: SqliteUrl, *, read_only: bool = False) -> SqliteDatab
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         path.touch(mode=0o600)
         os.close(os.open(path, os.O_RDWR))
+        _check_kind(path)
         owner = FileOwner(path)
         owner.take()
     except OSError as error:
         raise ConfigurationError(f"{path} cannot be opened: {error.strerror}") from error
     return SqliteDatabase(path, owner)
+
+
+def _check_kind(path: Path) -> None:
+    with path.open("rb") as file:
+        head = file.read(len(_MAGIC))
+    if head not in (b"", _MAGIC):
+        raise ConfigurationError(f"{path} is not a SQLite database; name another file")
 
 
 def _engine(connection: Callable[[], sqlite3.Connection], *, read_only: bool) -> sa.Engine:

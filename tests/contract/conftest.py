@@ -7,10 +7,6 @@ import pytest
 from core.ports import Store
 from storage.memory import MemoryStore
 from storage.store import SqlStore
-from tests.databases import postgres_url, sqlite_url
-from tests.postgres import postgres_server, postgres_template
-
-__all__ = ["postgres_server", "postgres_template", "postgres_url", "sqlite_url"]
 
 
 @pytest.fixture(

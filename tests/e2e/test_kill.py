@@ -13,9 +13,7 @@ import pytest
 from tests.harness.lab import NO_KILL, Cell, Lab, Zygote, zygote
 from tests.harness.matrix import Result, count, run_cells
 from tests.harness.talk import Talk, faults_of
-from tests.postgres import PostgresServer, postgres_server, postgres_template
-
-__all__ = ["postgres_server", "postgres_template"]
+from tests.postgres import PostgresServer
 
 SAMPLE = 10
 SEED = 20261130

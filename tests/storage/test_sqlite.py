@@ -122,8 +122,9 @@ async def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
         await SqlStore.open(str(tmp_path / "file/store.db"))
 
 
-async def test_a_file_that_is_no_database_is_said(tmp_path: Path) -> None:
-    (tmp_path / "notes.db").write_text("shopping list, " * 100)
-    with pytest.raises(StorageError, match="not a database"):
-        await SqlStore.open(str(tmp_path / "notes.db"))
-    assert (tmp_path / "notes.db").read_text().startswith("shopping")
+async def test_a_file_of_another_kind_is_refused_and_left_alone(tmp_path: Path) -> None:
+    letter = tmp_path / "letter.txt"
+    letter.write_text("Dear Ada, this is no database.")
+    with pytest.raises(ConfigurationError, match="not a SQLite database"):
+        await SqlStore.open(f"sqlite:///{letter}")
+    assert letter.read_text() == "Dear Ada, this is no database."
