@@ -49,6 +49,8 @@ async def serve(
     _listen_to_signals(stop)
     server = service.server()
     web = asyncio.create_task(server.serve([listener])) if listener else None
+    if listener is not None:
+        log.info("listening", port=listener.getsockname()[1])
     try:
         await service.start()
         await _first(ended.wait(), stop.wait())

@@ -8,33 +8,15 @@ import select
 import signal
 import struct
 import subprocess
-import sys
 import termios
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+from tests.command import command, surroundings
+
 ROWS, COLUMNS = 24, 200
 PATIENCE = 20.0
 _STEERING = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b[@-Z\\-_]|\x1b\][^\x07]*\x07|\r")
-
-
-def surroundings(folder: Path, **variables: str) -> dict[str, str]:
-    """An environment with nothing of the developer's own in it."""
-    return {
-        "PATH": os.environ["PATH"],
-        "HOME": str(folder),
-        "TERM": "xterm",
-        "PYTHONPATH": str(ROOT),
-        "STILLHERE_DATA": str(folder / "data"),
-        "MODEL": "demo",
-        "PROMPT_TOOLKIT_NO_CPR": "1",
-        **variables,
-    }
-
-
-def command(*words: str) -> list[str]:
-    return [sys.executable, "-m", "bots", *words]
 
 
 class Terminal:
@@ -77,7 +59,8 @@ class Terminal:
         begin = len(self.output)
         end = time.monotonic() + PATIENCE
         while not re.search(pattern, self.output[begin:]):
-            assert time.monotonic() < end, f"{pattern!r} never came: {self.output[-3000:]}"
+            late = time.monotonic() > end or not self._lives
+            assert not late, f"{pattern!r} never came: {self.output[-3000:]}"
             self._look(0.2)
             self._redraws()
 
@@ -119,7 +102,11 @@ class Terminal:
             piece = os.read(self._ours, 65536).decode(errors="replace")
             self.output += _STEERING.sub("", piece)
 
+    @property
+    def _lives(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
     def _redraws(self) -> None:
         """Otherwise only the cells that changed are written."""
-        if self._process is not None and self._process.poll() is None:
+        if self._process is not None and self._lives:
             self._process.send_signal(signal.SIGWINCH)

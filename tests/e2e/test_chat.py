@@ -3,10 +3,10 @@
 import json
 import re
 import signal
-import subprocess
 from pathlib import Path
 
-from tests.e2e.terminal import Terminal, command, surroundings
+from tests.command import run
+from tests.e2e.terminal import Terminal
 
 READY = r"you>\s*$"
 COUNTED = r"bot>\s*\n\s*(I was interrupted[^_]*\s)?Counted, slowly: 1, 2, 3, 4, 5\b"
@@ -21,21 +21,6 @@ def events(folder: Path) -> list[str]:
     assert found, listed
     lines = run(folder, "sessions", "events", found[0]).stdout.splitlines()
     return [json.loads(line)["event"]["type"] for line in lines]
-
-
-def run(
-    folder: Path, *words: str, given: str = "", **variables: str
-) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command(*words),
-        cwd=folder,
-        env=surroundings(folder, **variables),
-        input=given,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
 
 
 def test_killed_in_the_middle_it_goes_on_by_itself_and_answers_once(tmp_path: Path) -> None:
