@@ -286,7 +286,7 @@ class Pace(msgspec.Struct, frozen=True):
 
 
 class Paces(msgspec.Struct, frozen=True):
-    """The defaults are Telegram's published limits: one a second in a chat, 30 a second in all."""
+    """The defaults suit every platform known: one a second in a chat, 30 a second in all."""
 
     chat: Pace = Pace(1.0, 3)
     bot: Pace = Pace(1 / 30, 30)

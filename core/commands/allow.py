@@ -4,20 +4,24 @@ from core.commands.base import Command, CommandContext
 from core.domain.events import AccessChanged
 from core.domain.lifecycle import Draft
 
-USAGE = (
+_USAGE = (
     "Whom? `/{name} 12345` for a user id on this platform, or with the platform before it: "
-    "`/{name} telegram:12345`."
+    "`/{name} {platform}:12345`."
 )
 
 
 def run(draft: Draft, context: CommandContext) -> str:
     platform, user = who(context)
     if not user:
-        return USAGE.format(name="allow")
+        return usage("allow", context)
     if is_sender(context, platform, user):
         return "You are my owner; you are in already."
     draft.add(AccessChanged(platform=platform, user=user, role="allowed"))
     return f"`{platform}:{user}` may talk to me now."
+
+
+def usage(name: str, context: CommandContext) -> str:
+    return _USAGE.format(name=name, platform=context.inbound.address.platform)
 
 
 def who(context: CommandContext) -> tuple[str, str]:

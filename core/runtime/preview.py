@@ -17,7 +17,7 @@ from core.runtime.limiter import Limiter
 TICK = 0.4
 """Seconds between looks at the text."""
 TYPING_EVERY = 4.0
-"""Telegram shows typing for five seconds."""
+"""No platform shows typing for less than five seconds."""
 TYPING_LONGEST = 600.0
 CLOSING = 5.0
 """Seconds that a call under way may take when the answer is there."""
