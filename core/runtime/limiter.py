@@ -54,8 +54,8 @@ class Limiter:
         blocked = self._blocked.get(address.lane, now)
         waits = [(blocked - now).total_seconds()]
         for name, pace, kept in self._places(address, reserve):
-            slack = pace.interval * max(0, pace.burst - 1 - kept)
-            waits.append((self._due.get(name, now) - now).total_seconds() - slack)
+            grace = pace.interval * max(0, pace.burst - 1 - kept)
+            waits.append((self._due.get(name, now) - now).total_seconds() - grace)
         return max(waits)
 
     def _take(self, address: Address) -> None:
