@@ -35,7 +35,8 @@ class Jobs:
         self._working = working
 
     async def fire_due(self) -> None:
-        """Resets, reminders and the end of waits."""
+        """Resets, reminders and the end of waits; those of a platform that is not set up here wait
+        for it."""
         try:
             for timer in await self._timers.due(self._clock.now(), DUE_AT_ONCE):
                 if self._sessions.serves(timer.key):

@@ -46,7 +46,8 @@ class HandClock:
 class Room:
     """A platform of one process: ``said`` is what its people see, in order, edits included."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str = "room") -> None:
+        self.name = name
         self.said: list[str] = []
         self.health = Health(ok=True, detail="open")
         self.steps: list[str] = []
@@ -63,7 +64,7 @@ class Room:
             return _Door(self)
 
         return Platform(
-            name="room",
+            name=self.name,
             variables=(Variable(name="ROOM", help="nothing"),),
             build=build,
             paces=Paces(chat=FREE, bot=FREE),
@@ -73,7 +74,7 @@ class Room:
         assert self._site is not None
         at = self._site.clock.now()
         number = f"u{next(self._ids)}"
-        address = Address(platform="room", account="bot", chat=user)
+        address = Address(platform=self.name, account="bot", chat=user)
         await self._site.accept(
             Inbound(address=address, update_id=number, user=user, text=text, sent_at=at)
         )
@@ -176,7 +177,7 @@ class House:
             settings=self.settings,
             environment={},
             store=self.store,
-            platforms={"room": self.room.platform},
+            platforms={self.room.name: self.room.platform},
             clock=self.clock,
             model=self.script,
             tools=self.tools,

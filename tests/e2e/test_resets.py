@@ -1,12 +1,14 @@
 """When a conversation is over, and how it comes back: by the real service, on a clock to move."""
 
+import asyncio
 from datetime import time
 
 import pytest
 
+from bots.app import TIMER_SECONDS
 from core.domain.messages import ModelReply, ToolCall
 from core.tools import remind_me
-from tests.bots.life import KEY, START, House, eventually, until
+from tests.bots.life import KEY, START, House, Room, eventually, until
 
 TOLD = "this is a new conversation. /resume goes back to the one before."
 
@@ -178,3 +180,23 @@ async def test_a_reminder_in_time_is_not_late_and_comes_once() -> None:
     assert "late" not in house.script.requests[-1].messages[-1].text
     assert house.room.said[:2] == ["I will", "Stretch!"]
     assert (await house.store.streams(KEY))[0].open_turn is False
+
+
+async def test_a_reminder_waits_for_a_platform_that_is_not_set_up() -> None:
+    house = House(
+        reminds("stretch", 600), "I will", "hello", "Stretch!", tools={"remind_me": remind_me.TOOL}
+    )
+    async with house.lives():
+        await house.room.hears("remind me")
+        await house.room.sees("I will")
+    house.clock.passes(seconds=601)
+    home, house.room = house.room, Room("hall")
+    async with house.lives():
+        await house.room.hears("hi")
+        await house.room.sees("hello")
+        await asyncio.sleep(TIMER_SECONDS * 1.5)
+    assert "ReminderDue" not in await house.events()
+    house.room = home
+    async with house.lives():
+        await house.room.sees("Stretch!")
+    assert home.said == ["I will", "Stretch!"]
