@@ -54,7 +54,8 @@ def test_no_line_shows_a_secret(form: str, secret: str) -> None:
     assert "plain" in text
     assert text.count("ValueError") >= 2
     assert "***" in text
-    for shown in (secret, quote(secret), quote(secret, safe=""), json.dumps(secret)[1:-1]):
+    as_written = (repr(secret)[1:-1], json.dumps(secret)[1:-1])
+    for shown in (secret, quote(secret), quote(secret, safe=""), *as_written):
         assert shown not in text
 
 
