@@ -7,14 +7,16 @@ from typing import Any, cast
 
 import pytest
 from msgspec.structs import replace
+from structlog.contextvars import merge_contextvars
 from structlog.testing import capture_logs
 
 from bots.app import Service
 from bots.platforms import Adapter, Health, Platform, Site, Variable
+from core.domain.messages import ModelFailure
 from core.errors import BrokenDataError, ConfigurationError, IllegalEventError
 from core.models.litellm import LiteLLMModel, Options
 from core.ports import Store
-from tests.bots.life import FaultyStore, House, eventually, until
+from tests.bots.life import KEY, FaultyStore, House, eventually, until
 
 
 async def test_a_message_is_answered() -> None:
@@ -23,6 +25,17 @@ async def test_a_message_is_answered() -> None:
         await house.room.hears("hello")
         await house.room.sees("hello yourself")
     assert await house.outcomes() == {"answered": 1}
+
+
+async def test_a_turns_lines_in_the_log_name_its_session_and_number() -> None:
+    house = House(ModelFailure(kind="never", detail="no such model"))
+    with capture_logs(processors=[merge_contextvars]) as lines:
+        async with house.lives():
+            await house.room.hears("hello")
+            await house.room.sees("The model cannot be used")
+    line = next(line for line in lines if line["event"] == "model failed")
+    assert (line["key"], line["turn"]) == (KEY, 1)
+    assert [line["session"]] == await house.sessions()
 
 
 async def test_an_open_turn_is_taken_up_before_any_message_is_taken() -> None:
