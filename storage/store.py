@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import sqlalchemy as sa
 
@@ -52,7 +52,7 @@ class SqlStore:
         self._closed = False
 
     @classmethod
-    async def open(cls, url: str, *, read_only: bool = False) -> "SqlStore":
+    async def open(cls, url: str, *, read_only: bool = False) -> Self:
         """Creates or upgrades the database first. ``read_only`` does neither and takes no lock, so
         that it works beside a running service.
 

@@ -1,0 +1,105 @@
+"""Measures and prints; an aim that is missed is shown, and is no error."""
+
+import argparse
+import asyncio
+import os
+import platform
+import sqlite3
+import sys
+import tempfile
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from benchmarks import crowd, disk, flushes, restore, steps
+from benchmarks.raw import flush_time
+from benchmarks.report import Measured, as_markdown, lines, write_into
+from benchmarks.talk import MESSAGES_A_TURN, STEPS_A_TURN, taped
+
+
+class Sizes(msgspec.Struct, frozen=True, kw_only=True):
+    """``history`` in messages; rounds are repetitions, of which the median counts."""
+
+    history: tuple[int, ...] = (0, 1_000, 10_000)
+    step_rounds: int = 200
+    people: int = 100
+    turns: int = 6
+    crowd_rounds: int = 5
+    restore_rounds: int = 25
+
+
+QUICK = Sizes(
+    history=(0, 8, 40), step_rounds=2, people=3, turns=2, crowd_rounds=1, restore_rounds=2
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="small sizes: only shows that it runs")
+    parser.add_argument("--folder", type=Path, default=Path("build"), help="on the disk to measure")
+    parser.add_argument("--write", type=Path, metavar="FILE", help="put the table into this page")
+    options = parser.parse_args(arguments)
+    options.folder.mkdir(parents=True, exist_ok=True)
+    before = os.getloadavg()[0]
+    with tempfile.TemporaryDirectory(prefix="benchmark-", dir=options.folder) as folder:
+        found = asyncio.run(measure(Path(folder), QUICK if options.quick else Sizes()))
+    remarks = [*_where(), f"Load average {before:.2f} before, {os.getloadavg()[0]:.2f} after."]
+    if options.quick:
+        remarks.append("Small sizes, to see that it runs: the numbers below mean nothing.")
+    text = as_markdown(lines(found), remarks)
+    print(text)
+    if options.write:
+        write_into(options.write, text)
+
+
+async def measure(folder: Path, sizes: Sizes) -> Measured:
+    past, payload = await taped(sizes.history[-1] // MESSAGES_A_TURN)
+    pasts = {size: past[: size // MESSAGES_A_TURN * STEPS_A_TURN] for size in sizes.history}
+    _say("steps alone")
+    alone = await steps.measure(folder, pasts, sizes.step_rounds)
+    _say("many sessions")
+    many = await crowd.measure(folder, sizes.turns, sizes.crowd_rounds, sizes.people)
+    _say("flushes")
+    flushed = await flushes.measure(folder, sizes.turns, sizes.people)
+    _say("bytes on disk")
+    used = await disk.measure(folder, past, payload)
+    _say("restoring")
+    restored = await restore.measure(folder, past, sizes.restore_rounds)
+    return Measured(
+        steps=alone,
+        crowd=many,
+        flushes=flushed,
+        disk=used,
+        restore=restored,
+        flush=flush_time(folder),
+    )
+
+
+def _say(what: str) -> None:
+    print(f"measuring {what} …", file=sys.stderr)
+
+
+def _where() -> list[str]:
+    cpu = platform.processor() or platform.machine()
+    for line in _read("/proc/cpuinfo"):
+        if line.startswith("model name"):
+            cpu = line.partition(":")[2].strip()
+            break
+    return [
+        f"{datetime.now(UTC):%Y-%m-%d}, `python -m benchmarks`.",
+        f"{os.cpu_count()} cores of {cpu}; {platform.system()} {platform.release()}.",
+        f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}.",
+    ]
+
+
+def _read(path: str) -> list[str]:
+    try:
+        return Path(path).read_text().splitlines()
+    except OSError:
+        return []
+
+
+if __name__ == "__main__":
+    main()

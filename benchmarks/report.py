@@ -1,0 +1,168 @@
+"""Measurements as lines with their aims, for the terminal and for a document; it measures nothing.
+
+The aims are the project's own; a missed one is shown, and fails nothing.
+"""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from benchmarks.crowd import CrowdRates
+from benchmarks.disk import DiskUse
+from benchmarks.flushes import Flushes
+from benchmarks.restore import RestoreTimes
+from benchmarks.steps import StepTimes
+
+BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
+_MARKED = re.compile(f"(?<={BEGIN}\n).*(?={END})", re.DOTALL)
+
+
+class Measured(msgspec.Struct, frozen=True, kw_only=True):
+    """``flush`` is what one flush of the disk takes by itself, in seconds."""
+
+    steps: StepTimes
+    crowd: CrowdRates
+    flushes: Flushes
+    disk: DiskUse
+    restore: RestoreTimes
+    flush: float
+
+
+class Line(msgspec.Struct, frozen=True):
+    """``met`` is None where nothing is aimed at, or nothing could be measured."""
+
+    what: str
+    ours: str
+    raw: str = ""
+    ratio: str = ""
+    aim: str = ""
+    met: bool | None = None
+
+
+def lines(found: Measured) -> list[Line]:
+    return [
+        *_steps(found.steps),
+        *_flushes(found.flushes),
+        *_crowd(found.crowd),
+        *_disk(found.disk),
+        *_restore(found.restore),
+        Line("one flush of 4 KB by itself", _micro(found.flush)),
+    ]
+
+
+def _steps(found: StepTimes) -> list[Line]:
+    raw, worst = found.raw, max(found.commit.values())
+    spread = worst / min(found.commit.values()) - 1
+    return [
+        *(
+            Line(
+                f"durable step, {history:,} messages before",
+                _micro(took),
+                _micro(raw),
+                f"{took / raw:.2f} ×",
+                "≤ 3 ×",
+                took <= 3 * raw,
+            )
+            for history, took in found.commit.items()
+        ),
+        Line("slowest of these over fastest", f"+{spread:.0%}", "", "", "≤ 20 %", spread <= 0.2),
+        *(
+            Line(
+                f"whole step, {history:,} messages before",
+                _micro(took),
+                _micro(raw),
+                f"{took / raw:.2f} ×",
+            )
+            for history, took in found.whole.items()
+        ),
+    ]
+
+
+def _flushes(found: Flushes) -> list[Line]:
+    return [
+        _count("flushes a step, alone", found.alone, 1.2),
+        _count("flushes a step, 100 sessions", found.crowd, 0.1),
+    ]
+
+
+def _count(what: str, found: float | None, aim: float) -> Line:
+    if found is None:
+        return Line(what, "not measured here", aim=f"≤ {aim}")
+    return Line(what, f"{found:.3f}", aim=f"≤ {aim}", met=found <= aim)
+
+
+def _crowd(found: CrowdRates) -> list[Line]:
+    met = found.commit >= 10_000 or found.commit * 3 >= found.raw
+    return [
+        Line(
+            "durable steps a second, 100 sessions",
+            f"{found.commit:,.0f}",
+            f"{found.raw:,.0f}",
+            f"{found.commit / found.raw:.2f} ×",
+            "≥ 10,000 or ≥ 0.33 ×",
+            met,
+        ),
+        Line(
+            "whole steps a second, 100 sessions",
+            f"{found.whole:,.0f}",
+            f"{found.raw:,.0f}",
+            f"{found.whole / found.raw:.2f} ×",
+        ),
+    ]
+
+
+def _disk(found: DiskUse) -> list[Line]:
+    a_byte = found.at_rest / found.payload
+    return [
+        Line("bytes on disk a byte said", f"{a_byte:.2f}", aim="≤ 2.5", met=a_byte <= 2.5),
+        Line("… with the journal of a running service", f"{found.running / found.payload:.2f}"),
+        *(
+            Line(f"… of it {name}", f"{size / found.payload:.2f}")
+            for name, size in found.tables.items()
+            if size * 100 > found.at_rest
+        ),
+    ]
+
+
+def _restore(found: RestoreTimes) -> list[Line]:
+    return [
+        Line("session restored after a clean stop", *_within(found.stopped)),
+        Line(f"… after a kill, {found.tail} events to fold", *_within(found.killed)),
+        Line("… without any snapshot", _milli(found.from_log)),
+        Line("opening the database", _milli(found.opening)),
+    ]
+
+
+def _within(took: float) -> tuple[str, str, str, str, bool]:
+    return _milli(took), "", "", "≤ 20 ms", took <= 0.02
+
+
+def _micro(seconds: float) -> str:
+    return f"{seconds * 1e6:,.0f} µs"
+
+
+def _milli(seconds: float) -> str:
+    return f"{seconds * 1e3:.1f} ms"
+
+
+_HEAD = ("", "Stillhere", "raw aiosqlite", "ratio", "aim", "met")
+_MET = {True: "yes", False: "no", None: ""}
+
+
+def as_markdown(rows: Sequence[Line], remarks: Sequence[str]) -> str:
+    table = [_HEAD, *((*msgspec.structs.astuple(row)[:-1], _MET[row.met]) for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    padded = [[cell.ljust(w) for cell, w in zip(row, widths, strict=True)] for row in table]
+    padded.insert(1, ["-" * width for width in widths])
+    body = "\n".join(f"| {' | '.join(row)} |" for row in padded)
+    return "\n".join([*(f"- {remark}" for remark in remarks), "", body, ""])
+
+
+def write_into(document: Path, text: str) -> None:
+    """Raises ValueError where the document has no place for it."""
+    changed, count = _MARKED.subn(lambda _: text, document.read_text())
+    if count != 1:
+        raise ValueError(f"{document} has no lines {BEGIN} and {END}")
+    document.write_text(changed)
