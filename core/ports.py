@@ -191,8 +191,9 @@ class Timers(Protocol):
         """Earliest first. They stay until a commit moves or clears them. Raises StorageError."""
         ...
 
-    async def clear(self, timer_id: str) -> None:
-        """For a timer that no commit answers. Raises StorageError."""
+    async def clear(self, timer: Timer) -> None:
+        """For a timer that no commit answers; one that has been moved since stays. Raises
+        StorageError."""
         ...
 
 

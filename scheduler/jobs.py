@@ -54,7 +54,7 @@ class Jobs:
             log.exception("timer of a broken session", timer=timer.id)
             answered = False
         if not answered:
-            await self._timers.clear(timer.id)
+            await self._timers.clear(timer)
 
     def _wish(self, timer: Timer) -> ask.Input:
         now = self._clock.now()

@@ -250,9 +250,11 @@ class MemoryStore:
         rows = [row for row in self._timers.values() if row["due"] <= micros(now)]
         return tuple(map(timer, sorted(rows, key=lambda row: (row["due"], row["id"]))[:limit]))
 
-    async def clear(self, timer_id: str) -> None:
+    async def clear(self, timer: Timer) -> None:
         await self._turn()
-        self._timers.pop(clean(timer_id), None)
+        row = self._timers.get(clean(timer.id))
+        if row is not None and row["due"] == micros(timer.due):
+            del self._timers[row["id"]]
 
     async def role(self, platform: str, user: str) -> Role | None:
         await self._turn()

@@ -152,8 +152,10 @@ class SqlStore:
     async def due(self, now: datetime, limit: int = 100) -> tuple[Timer, ...]:
         return await self._read(lambda connection: reads.due(connection, now, limit))
 
-    async def clear(self, timer_id: str) -> None:
-        cleared = sa.delete(timers).where(timers.c.id == clean(timer_id))
+    async def clear(self, timer: Timer) -> None:
+        cleared = sa.delete(timers).where(
+            timers.c.id == clean(timer.id), timers.c.due == micros(timer.due)
+        )
         await self._write(lambda connection: connection.execute(cleared))
 
     async def role(self, platform: str, user: str) -> Role | None:

@@ -72,8 +72,10 @@ async def test_timers_are_due_in_order_and_stay_until_they_are_moved_or_cleared(
     assert [one.id for one in await store.due(at(9), limit=2)] == ["b", "c"]
     await store.commit(commit(KEY, 1, said(), timers=(timer("b", 5),), cleared=("c", "unknown")))
     assert await store.due(at(9)) == (timer("a", 3), timer("b", 5))
-    await store.clear("a")
-    await store.clear("a")
+    await store.clear(timer("a", 99))
+    assert await store.due(at(9)) == (timer("a", 3), timer("b", 5))
+    await store.clear(timer("a", 3))
+    await store.clear(timer("a", 3))
     assert await store.due(at(9)) == (timer("b", 5),)
 
 
