@@ -1,5 +1,6 @@
 """How long one durable step takes alone, by length of history, beside the same bytes raw."""
 
+import random
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -7,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from benchmarks.filling import fill, send_all, sql_store
-from benchmarks.raw import raw_log, same_bytes
+from benchmarks.raw import RawLog, raw_log, same_bytes
 from benchmarks.stopwatch import Stopwatch
 from benchmarks.talk import KINDS, PERSON, STEPS_A_TURN, Kind, Talk, Ticks, sessions_on
 from core.ports import Commit
@@ -53,19 +54,36 @@ class Stand:
         self._talk = Talk(self._sessions, self._clock, PERSON, self._turns)
         self._people = 0
 
-    async def step(self, kind: Kind) -> Commit:
+    async def step(self, kind: Kind) -> None:
         if kind == "message" and not self._turns:
             self._people += 1
             self._talk = Talk(self._sessions, self._clock, f"new{self._people}")
         self.store.kind = kind
         await self.whole.time(kind, self._talk.step(kind))
         await send_all(self.store, self.store.newest)
-        return self.store.newest[0]
+
+
+class RawStand:
+    """Appends the bytes of a tape's steps, one after the other."""
+
+    def __init__(self, log: RawLog, tape: list[Commit]) -> None:
+        self.watch = Stopwatch()
+        self._log = log
+        self._texts = [same_bytes(commit) for commit in tape]
+        self._next = 0
+
+    async def step(self, kind: Kind) -> None:
+        text = self._texts[self._next % len(self._texts)]
+        await self.watch.time(kind, self._log.append((1, self._next, text)))
+        self._next += 1
 
 
 async def measure(folder: Path, pasts: Mapping[int, list[Commit]], rounds: int) -> StepTimes:
-    """``pasts`` are commits of one person each, by messages. All take turns, so that whatever else
-    the machine does meets all of them alike."""
+    """``pasts`` are commits of one person each, by messages.
+
+    All take turns in an order that chance makes: what else the machine does, and a disk that
+    holds back every so many flushes, then meet all of them alike.
+    """
     async with AsyncExitStack() as stack:
         stands: dict[int, Stand] = {}
         for history, past in pasts.items():
@@ -73,13 +91,18 @@ async def measure(folder: Path, pasts: Mapping[int, list[Commit]], rounds: int) 
             store = await stack.enter_async_context(opened)
             await fill(store, past)
             stands[history] = Stand(store, past)
-        raw, watch = await stack.enter_async_context(raw_log(folder / "steps-raw")), Stopwatch()
-        for number in range(rounds * STEPS_A_TURN):
-            kind = KINDS[number % STEPS_A_TURN]
-            commits = [await stand.step(kind) for stand in stands.values()]
-            await watch.time(kind, raw.append((1, number, same_bytes(commits[-1]))))
+        raw = RawStand(
+            await stack.enter_async_context(raw_log(folder / "steps-raw")),
+            pasts[max(pasts)],
+        )
+        competitors, dice = [*stands.values(), raw], random.Random(1)
+        for _ in range(rounds):
+            for kind in KINDS:
+                dice.shuffle(competitors)
+                for competitor in competitors:
+                    await competitor.step(kind)
         return StepTimes(
             commit={history: stand.store.watch.typical() for history, stand in stands.items()},
             whole={history: stand.whole.typical() for history, stand in stands.items()},
-            raw=watch.typical(),
+            raw=raw.watch.typical(),
         )

@@ -25,7 +25,7 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 MESSAGES_A_TURN = 4
 STEPS_A_TURN = len(KINDS)
 EVENTS_A_TURN = 8
-TEXT_BYTES = (400, 1000)
+TEXT_LENGTH = (400, 1000)
 PERSON = "ada"
 
 _BEGIN = datetime(2026, 5, 5, 12, tzinfo=UTC)
@@ -37,7 +37,8 @@ _PROSE = (
     " see number way could people my than first water been call who now find long down day get"
     " come made may part naïve café über 東京 привет don't «quoted» `code` **bold**\n"
 )
-_WORDS = _PROSE.split(" ")
+_BOOK = " ".join(random.Random(1).choices(_PROSE.split(" "), k=50_000))
+"""Texts are cut out of it, so that making them costs next to nothing."""
 
 
 class Ticks:
@@ -138,9 +139,9 @@ class Talk:
         return Usage(self._dice.randrange(1_000, 20_000), self._dice.randrange(50, 500), 0.0123)
 
     def _text(self) -> str:
-        wanted = self._dice.randint(*TEXT_BYTES)
-        text = " ".join(self._dice.choices(_WORDS, k=wanted // 3))
-        text = text.encode()[:wanted].decode(errors="ignore")
+        length = self._dice.randint(*TEXT_LENGTH)
+        begin = self._dice.randrange(len(_BOOK) - length)
+        text = _BOOK[begin : begin + length]
         self.payload += len(text.encode())
         return text
 

@@ -31,6 +31,9 @@ class Commits:
             of_id.in_(json_rows(dialect, "ids", str, str, str))
         )
         self._owner = sa.select(access.c.platform, access.c.user).where(access.c.role == "owner")
+        self._events = sa.insert(events)
+        self._inbox = sa.insert(inbox)
+        self._outbox = sa.insert(outbox)
         self._open = sa.insert(streams).returning(streams.c.id, streams.c.key)
         self._move = (
             sa.update(streams)
@@ -98,10 +101,10 @@ class Commits:
             if rows:
                 connection.execute(statement, rows)
 
-        write(sa.insert(events), [row for one in stored for row in one.events])
-        write(sa.insert(inbox), _sorted(row for one in stored for row in one.inbox))
+        write(self._events, [row for one in stored for row in one.events])
+        write(self._inbox, _sorted(row for one in stored for row in one.inbox))
         write(self._settle, [row for one in stored for row in one.settled])
-        write(sa.insert(outbox), [row for one in stored for row in one.outbox])
+        write(self._outbox, [row for one in stored for row in one.outbox])
         cleared, moved = _timers(stored)
         write(self._clear, cleared)
         write(self._timer, moved)
