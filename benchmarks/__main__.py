@@ -14,7 +14,6 @@ from pathlib import Path
 import msgspec
 
 from benchmarks import crowd, disk, flushes, restore, steps
-from benchmarks.raw import flush_time
 from benchmarks.report import Measured, as_markdown, lines, write_into
 from benchmarks.talk import MESSAGES_A_TURN, STEPS_A_TURN, taped
 
@@ -67,14 +66,7 @@ async def measure(folder: Path, sizes: Sizes) -> Measured:
     used = await disk.measure(folder, past, payload)
     _say("restoring")
     restored = await restore.measure(folder, past, sizes.restore_rounds)
-    return Measured(
-        steps=alone,
-        crowd=many,
-        flushes=flushed,
-        disk=used,
-        restore=restored,
-        flush=flush_time(folder),
-    )
+    return Measured(steps=alone, crowd=many, flushes=flushed, disk=used, restore=restored)
 
 
 def _say(what: str) -> None:

@@ -1,12 +1,9 @@
 """What aiosqlite costs by itself: one row in one table, nothing looked up; the yardstick only."""
 
 import asyncio
-import os
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from statistics import median
-from time import perf_counter
 
 import aiosqlite
 
@@ -30,18 +27,6 @@ def same_bytes(commit: Commit) -> str:
 def made(folder: Path) -> Path:
     folder.mkdir(parents=True)
     return folder
-
-
-def flush_time(folder: Path, rounds: int = 200) -> float:
-    """Seconds; the median of many."""
-    times: list[float] = []
-    with (folder / "flushed").open("wb", buffering=0) as file:
-        for _ in range(rounds):
-            file.write(bytes(4096))
-            begin = perf_counter()
-            os.fdatasync(file)
-            times.append(perf_counter() - begin)
-    return median(times)
 
 
 class RawLog:

@@ -20,14 +20,11 @@ _MARKED = re.compile(f"(?<={BEGIN}\n).*(?={END})", re.DOTALL)
 
 
 class Measured(msgspec.Struct, frozen=True, kw_only=True):
-    """``flush`` is what one flush of the disk takes by itself, in seconds."""
-
     steps: StepTimes
     crowd: CrowdRates
     flushes: Flushes
     disk: DiskUse
     restore: RestoreTimes
-    flush: float
 
 
 class Line(msgspec.Struct, frozen=True):
@@ -48,7 +45,6 @@ def lines(found: Measured) -> list[Line]:
         *_crowd(found.crowd),
         *_disk(found.disk),
         *_restore(found.restore),
-        Line("one flush of 4 KB by itself", _micro(found.flush)),
     ]
 
 
@@ -77,6 +73,7 @@ def _steps(found: StepTimes) -> list[Line]:
             )
             for history, took in found.whole.items()
         ),
+        Line("4 KB written and flushed by themselves", _micro(found.flush)),
     ]
 
 

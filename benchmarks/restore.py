@@ -20,7 +20,7 @@ _EVERY = Policy().snapshot_every
 class RestoreTimes(msgspec.Struct, frozen=True):
     """Seconds, each the median. ``opening`` opens a database that is there. The others load, fold
     and check the session: with the snapshot of a clean stop, with one that is ``tail`` events old,
-    the worst that a kill leaves, and with none at all."""
+    nearly the oldest that a kill leaves, and with none at all."""
 
     opening: float
     stopped: float

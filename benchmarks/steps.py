@@ -1,8 +1,10 @@
 """How long one durable step takes alone, by length of history, beside the same bytes raw."""
 
+import os
 import random
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
+from io import RawIOBase
 from pathlib import Path
 
 import msgspec
@@ -18,11 +20,15 @@ from storage.store import SqlStore
 
 
 class StepTimes(msgspec.Struct, frozen=True):
-    """Seconds a step, by messages of history: the store's commit, and all that a service does."""
+    """Seconds a step, by messages of history: the store's commit, and all that a service does.
+
+    ``flush`` is what writing 4 KB and flushing them takes by itself.
+    """
 
     commit: dict[int, float]
     whole: dict[int, float]
     raw: float
+    flush: float
 
 
 class TimedStore(SqlStore):
@@ -78,6 +84,21 @@ class RawStand:
         self._next += 1
 
 
+class BareDisk:
+    """Flushes one page after the other into a file that grows."""
+
+    def __init__(self, file: RawIOBase) -> None:
+        self.watch = Stopwatch()
+        self._file = file
+
+    async def step(self, kind: Kind) -> None:
+        await self.watch.time(kind, self._flush())
+
+    async def _flush(self) -> None:
+        self._file.write(bytes(4096))
+        os.fdatasync(self._file)
+
+
 async def measure(folder: Path, pasts: Mapping[int, list[Commit]], rounds: int) -> StepTimes:
     """``pasts`` are commits of one person each, by messages.
 
@@ -95,7 +116,8 @@ async def measure(folder: Path, pasts: Mapping[int, list[Commit]], rounds: int) 
             await stack.enter_async_context(raw_log(folder / "steps-raw")),
             pasts[max(pasts)],
         )
-        competitors, dice = [*stands.values(), raw], random.Random(1)
+        bare = BareDisk(stack.enter_context((folder / "bare").open("xb", buffering=0)))
+        competitors, dice = [*stands.values(), raw, bare], random.Random(1)
         for _ in range(rounds):
             for kind in KINDS:
                 dice.shuffle(competitors)
@@ -105,4 +127,5 @@ async def measure(folder: Path, pasts: Mapping[int, list[Commit]], rounds: int) 
             commit={history: stand.store.watch.typical() for history, stand in stands.items()},
             whole={history: stand.whole.typical() for history, stand in stands.items()},
             raw=raw.watch.typical(),
+            flush=bare.watch.typical(),
         )

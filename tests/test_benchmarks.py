@@ -18,12 +18,13 @@ ROW = re.compile(r"^\| (.+?) +\| (.+?) +\|.*\| (≤|≥) \S+", re.MULTILINE)
 
 def found(*, commit: float = 1e-3, rate: float = 9_999, raw: float = 50_000) -> Measured:
     return Measured(
-        steps=StepTimes(commit={0: 1e-3, 10: commit}, whole={0: 2e-3, 10: 2e-3}, raw=0.5e-3),
+        steps=StepTimes(
+            commit={0: 1e-3, 10: commit}, whole={0: 2e-3, 10: 2e-3}, raw=0.5e-3, flush=2e-4
+        ),
         crowd=CrowdRates(commit=rate, whole=1_000, raw=raw),
         flushes=Flushes(alone=1.01, crowd=None),
         disk=DiskUse(payload=1_000, at_rest=2_600, running=3_000, tables={"events": 2_000}),
         restore=RestoreTimes(opening=0.005, stopped=0.001, killed=0.021, tail=45, from_log=0.3),
-        flush=0.0002,
     )
 
 
