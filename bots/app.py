@@ -1,7 +1,7 @@
 """The composition root: builds every object, starts and stops them in order; decides nothing."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from contextlib import suppress
 from typing import Any, Literal
 
@@ -35,7 +35,7 @@ from core.runtime.toolbox import Toolbox
 from scheduler.jobs import Jobs
 from scheduler.ticker import Ticker
 
-FLUSH_SECONDS = 5.0
+FLUSH_SECONDS = 3.0
 """What is left of a PaaS's 30 seconds for the outbox, after 20 for the turns."""
 TIMER_SECONDS = 1.0
 LEASE_SECONDS = 15.0
@@ -108,7 +108,7 @@ class Service:
         holder = Holder(owner, ground.lease)
         self._sessions = Sessions(self._store, channels, policy, self._clock, holder)
         self._access = Access(self._store, frozenset(settings.allowed_users))
-        aside = Aside(self._sessions, self._store, self._clock)
+        aside = Aside(self._sessions, self._store)
         self._admission = Admission(self._sessions, self._access, commands, aside)
         limiter = Limiter(self._clock, {n: p.paces for n, p in ground.platforms.items()})
         self._agent = Agent(
@@ -129,7 +129,9 @@ class Service:
         )
         self._sessions.subscribe(self._agent.reconcile)
         self._sessions.subscribe(lambda state: self._delivery.nudge())
-        self._recovery = Recovery(self._sessions, self._store, aside, self._clock)
+        self._recovery = Recovery(
+            self._sessions, self._store, aside, self._clock, self._agent.working
+        )
         jobs = Jobs(self._sessions, self._recovery, self._store, self._clock, self._agent.working)
         self._keeper = Ticker(((jobs.renew_leases, ground.lease / 3),))
         self._ticker = Ticker(
@@ -196,19 +198,22 @@ class Service:
         self._ticker.stop()
         await self._agent.drain(self._ground.settings.drain_seconds)
         self._keeper.stop()
-        try:
-            await self._recovery.interrupt(tuple(self._sessions.held))
-            await self._end_tasks()
-            await self._delivery.drain(FLUSH_SECONDS)
-            await self._sessions.save_snapshots()
-            await self._write_signs()
-        except StorageError as error:
-            log.warning("stopped without a last write; the next start recovers", error=str(error))
+        await self._end_tasks()
+        await self._last_write(self._recovery.interrupt(tuple(self._sessions.held)))
+        await self._last_write(self._delivery.drain(FLUSH_SECONDS))
+        await self._last_write(self._sessions.save_snapshots())
+        await self._last_write(self._write_signs())
         for adapter in self.adapters.values():
             await adapter.close()
         if isinstance(self.model, LiteLLMModel):
             await self.model.close()
         log.info("stopped")
+
+    async def _last_write(self, write: Awaitable[None]) -> None:
+        try:
+            await write
+        except StorageError as error:
+            log.warning("stopped without a last write; the next start recovers", error=str(error))
 
     async def quiet(self) -> None:
         """Returns when no turn is at work."""

@@ -23,6 +23,8 @@ from core.domain.messages import (
 from core.domain.outputs import AccessGrant, InboxId, Outcome, Timer
 from core.domain.state import SessionState
 
+Platforms = frozenset[str] | None
+"""Only what belongs to these platforms, so that a process sees what it can serve; None for all."""
 PreviewState = Literal["opened", "sent", "lost"]
 
 
@@ -117,7 +119,9 @@ class SessionStore(Protocol):
         """Moves the end of the leases that ``lease.owner`` still holds; returns their keys."""
         ...
 
-    async def abandoned(self, now: datetime, limit: int = 100) -> tuple[str, ...]:
+    async def abandoned(
+        self, now: datetime, limit: int = 100, platforms: Platforms = None
+    ) -> tuple[str, ...]:
         """Keys with an open turn whose lease is over, or that never had one; longest over first."""
         ...
 
@@ -153,7 +157,9 @@ class Outbox(Protocol):
     All methods raise StorageError.
     """
 
-    async def claim(self, now: datetime, lease: Lease, limit: int = 100) -> tuple[Claimed, ...]:
+    async def claim(
+        self, now: datetime, lease: Lease, limit: int = 100, platforms: Platforms = None
+    ) -> tuple[Claimed, ...]:
         """Marks rows sending under the lease, at most one a lane. No two claims share a row."""
         ...
 
@@ -171,7 +177,9 @@ class Outbox(Protocol):
         """The request may have gone out."""
         ...
 
-    async def unsettled(self, now: datetime, limit: int = 100) -> tuple[Claimed, ...]:
+    async def unsettled(
+        self, now: datetime, limit: int = 100, platforms: Platforms = None
+    ) -> tuple[Claimed, ...]:
         """Rows that are unknown, after first making unknown those whose claim's lease is over;
         previews excepted. Oldest first."""
         ...
@@ -187,7 +195,9 @@ class Outbox(Protocol):
 
 
 class Timers(Protocol):
-    async def due(self, now: datetime, limit: int = 100) -> tuple[Timer, ...]:
+    async def due(
+        self, now: datetime, limit: int = 100, platforms: Platforms = None
+    ) -> tuple[Timer, ...]:
         """Earliest first. They stay until a commit moves or clears them. Raises StorageError."""
         ...
 
@@ -287,9 +297,11 @@ class Pace(msgspec.Struct, frozen=True):
 
 
 class Paces(msgspec.Struct, frozen=True):
-    """The defaults suit every platform known: one a second in a chat, 30 a second in all."""
+    """The defaults suit every platform known: one a second with a person, 20 a minute in a group,
+    30 a second in all."""
 
     chat: Pace = Pace(1.0, 3)
+    group: Pace = Pace(3.5, 3)
     bot: Pace = Pace(1 / 30, 30)
     cosmetic_reserve: int = 1
     """Calls of a chat's burst that are left to real messages."""

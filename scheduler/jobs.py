@@ -11,9 +11,6 @@ from core.ports import Clock, Timers
 from core.runtime.recovery import Recovery
 from core.runtime.sessions import Sessions
 
-DUE_AT_ONCE = 1_000
-"""So many that those of a platform that is not set up here cannot hide the others."""
-
 log = structlog.get_logger(__name__)
 
 
@@ -37,10 +34,10 @@ class Jobs:
     async def fire_due(self) -> None:
         """Resets, reminders and the end of waits; those of a platform that is not set up here wait
         for it."""
+        now, served = self._clock.now(), self._sessions.platforms
         try:
-            for timer in await self._timers.due(self._clock.now(), DUE_AT_ONCE):
-                if self._sessions.serves(timer.key):
-                    await self._fire(timer)
+            for timer in await self._timers.due(now, platforms=served):
+                await self._fire(timer)
         except StorageError as error:
             log.warning("timers not read", error=str(error))
 

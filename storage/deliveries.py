@@ -1,17 +1,20 @@
 """The outbox in SQL: which row may go next, and what became of it; never sends."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
+from typing import Any
 
+import msgspec
 import sqlalchemy as sa
 
 from core.domain.messages import OutboxMessage
-from core.ports import Claimed, Lease, PreviewState
+from core.ports import Claimed, Lease, Platforms, PreviewState
 from storage.codec import clean, micros
-from storage.engine import DialectName, insert
+from storage.engine import DialectName, insert, of_platforms
 from storage.rows import Row, claimed, preview_row
 from storage.tables import outbox
 
+OF_LANE = "{}:%"
 _holds = outbox.c.holds
 _is_message = outbox.c.kind != "preview"
 _preview = outbox.alias("preview")
@@ -112,8 +115,15 @@ _REOPEN = (
 )
 
 
-def claim(connection: sa.Connection, now: datetime, lease: Lease, limit: int) -> list[Claimed]:
-    rows = connection.execute(_CLAIMABLE, {"now": micros(now), "up_to": limit}).all()
+def claim(
+    connection: sa.Connection,
+    now: datetime,
+    lease: Lease,
+    limit: int,
+    platforms: Platforms = None,
+) -> list[Claimed]:
+    wanted = _CLAIMABLE.where(of_platforms(outbox.c.lane, OF_LANE, platforms))
+    rows = connection.execute(wanted, {"now": micros(now), "up_to": limit}).all()
     until = micros(lease.until)
     if rows:
         connection.execute(
@@ -123,13 +133,26 @@ def claim(connection: sa.Connection, now: datetime, lease: Lease, limit: int) ->
                 for row in rows
             ],
         )
-    return [claimed(row.id, row.body, row.attempts + 1, row.preview_id) for row in rows]
+    return _readable(connection, rows, begun=1)
 
 
-def unsettled(connection: sa.Connection, now: datetime, limit: int) -> list[Claimed]:
+def unsettled(
+    connection: sa.Connection, now: datetime, limit: int, platforms: Platforms = None
+) -> list[Claimed]:
     connection.execute(_ABANDON, {"now": micros(now)})
-    rows = connection.execute(_UNKNOWN, {"up_to": limit})
-    return [claimed(row.id, row.body, row.attempts, row.preview_id) for row in rows]
+    wanted = _UNKNOWN.where(of_platforms(outbox.c.lane, OF_LANE, platforms))
+    return _readable(connection, connection.execute(wanted, {"up_to": limit}).all())
+
+
+def _readable(connection: sa.Connection, rows: Iterable[Any], begun: int = 0) -> list[Claimed]:
+    """A body that no version can have meant holds up nobody: its row has failed, and is kept."""
+    found: list[Claimed] = []
+    for row in rows:
+        try:
+            found.append(claimed(row.id, row.body, row.attempts + begun, row.preview_id))
+        except msgspec.MsgspecError:
+            connection.execute(_GIVE_UP, {"of_id": row.id, "why": "unreadable", "at": 0})
+    return found
 
 
 def open_preview(

@@ -12,6 +12,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from core.errors import StillhereError, StorageError
+from core.ports import Platforms
 
 T = TypeVar("T")
 Work = Callable[[sa.Connection], T]
@@ -109,3 +110,12 @@ def json_rows(dialect: DialectName, name: str, *kinds: type[str] | type[int]) ->
 
 def json_list(rows: Iterable[Sequence[str | int]]) -> str:
     return msgspec.json.encode(list(rows)).decode()
+
+
+def of_platforms(
+    column: sa.Column[str], place: str, platforms: Platforms
+) -> sa.ColumnElement[bool]:
+    """Rows whose text has the name of one of the platforms in that place, as ``{}``."""
+    if platforms is None:
+        return sa.true()
+    return sa.or_(sa.false(), *(column.like(place.format(name)) for name in sorted(platforms)))

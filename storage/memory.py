@@ -16,6 +16,7 @@ from core.ports import (
     InboxId,
     Lease,
     Outcome,
+    Platforms,
     PreviewState,
     Stored,
     StreamInfo,
@@ -110,12 +111,14 @@ class MemoryStore:
             heads[key] = replace(heads[key], lease_until=micros(lease.until))
         return kept
 
-    async def abandoned(self, now: datetime, limit: int = 100) -> tuple[str, ...]:
+    async def abandoned(
+        self, now: datetime, limit: int = 100, platforms: Platforms = None
+    ) -> tuple[str, ...]:
         await self._turn()
         over = [
             (head.lease_until, key)
             for key, head in self._ground.heads.items()
-            if head.open_turn and head.lease_until <= micros(now)
+            if head.open_turn and head.lease_until <= micros(now) and _of_key(key, platforms)
         ]
         return tuple(key for _, key in sorted(over, key=lambda one: one[0])[:limit])
 
@@ -159,7 +162,9 @@ class MemoryStore:
         await self._turn()
         return self._artifacts.get(clean(artifact_id))
 
-    async def claim(self, now: datetime, lease: Lease, limit: int = 100) -> tuple[Claimed, ...]:
+    async def claim(
+        self, now: datetime, lease: Lease, limit: int = 100, platforms: Platforms = None
+    ) -> tuple[Claimed, ...]:
         await self._turn()
         first: dict[str, Row] = {}
         for row in self._outbox.values():
@@ -168,7 +173,9 @@ class MemoryStore:
         ready = [
             row
             for row in first.values()
-            if row["state"] == "pending" and row["not_before"] <= micros(now)
+            if row["state"] == "pending"
+            and row["not_before"] <= micros(now)
+            and _of_lane(row["lane"], platforms)
         ]
         for row in ready[:limit]:
             row.update(
@@ -214,13 +221,17 @@ class MemoryStore:
         if row is not None and row["state"] in allowed:
             row.update({"holds": row["kind"] != "preview", **changes})
 
-    async def unsettled(self, now: datetime, limit: int = 100) -> tuple[Claimed, ...]:
+    async def unsettled(
+        self, now: datetime, limit: int = 100, platforms: Platforms = None
+    ) -> tuple[Claimed, ...]:
         await self._turn()
         for row in self._outbox.values():
             if row["state"] == "sending" and row["lease_until"] <= micros(now):
                 row.update(state="unknown", holds=row["kind"] != "preview")
         open_rows = [
-            row for row in self._outbox.values() if row["holds"] and row["state"] == "unknown"
+            row
+            for row in self._outbox.values()
+            if row["holds"] and row["state"] == "unknown" and _of_lane(row["lane"], platforms)
         ]
         return tuple(self._claimed(row) for row in open_rows[:limit])
 
@@ -245,9 +256,15 @@ class MemoryStore:
             )
         )
 
-    async def due(self, now: datetime, limit: int = 100) -> tuple[Timer, ...]:
+    async def due(
+        self, now: datetime, limit: int = 100, platforms: Platforms = None
+    ) -> tuple[Timer, ...]:
         await self._turn()
-        rows = [row for row in self._timers.values() if row["due"] <= micros(now)]
+        rows = [
+            row
+            for row in self._timers.values()
+            if row["due"] <= micros(now) and _of_key(row["key"], platforms)
+        ]
         return tuple(map(timer, sorted(rows, key=lambda row: (row["due"], row["id"]))[:limit]))
 
     async def clear(self, timer: Timer) -> None:
@@ -285,3 +302,11 @@ class MemoryStore:
         await asyncio.sleep(0)
         if self._closed:
             raise StorageError("the store is closed")
+
+
+def _of_key(key: str, platforms: Platforms) -> bool:
+    return platforms is None or not platforms.isdisjoint(key.split(":")[2:3])
+
+
+def _of_lane(lane: str, platforms: Platforms) -> bool:
+    return platforms is None or lane.partition(":")[0] in platforms

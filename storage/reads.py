@@ -8,9 +8,9 @@ import sqlalchemy as sa
 
 from core.domain.events import Recorded, Role
 from core.errors import BrokenDataError
-from core.ports import AccessGrant, Outcome, Stored, StreamInfo, Timer
+from core.ports import AccessGrant, Outcome, Platforms, Stored, StreamInfo, Timer
 from storage.codec import Codec, EventRow, micros, moment, snapshot
-from storage.engine import DialectName, json_list, json_rows
+from storage.engine import DialectName, json_list, json_rows, of_platforms
 from storage.rows import Row, timer
 from storage.tables import access, artifacts, events, facts, inbox, snapshots, streams, timers
 
@@ -34,6 +34,7 @@ _LOG = (
     )
     .order_by(events.c.seq)
 )
+OF_KEY = "agent:%:{}:%"
 _ABANDONED = (
     sa.select(streams.c.key)
     .where(streams.c.open_turn, streams.c.lease_until <= sa.bindparam("now"))
@@ -131,8 +132,11 @@ def whole_log(
     return tuple(codec.recorded(key, row) for row in rows)
 
 
-def abandoned(connection: sa.Connection, now: datetime, limit: int) -> tuple[str, ...]:
-    return tuple(connection.execute(_ABANDONED, {"now": micros(now), "up_to": limit}).scalars())
+def abandoned(
+    connection: sa.Connection, now: datetime, limit: int, platforms: Platforms = None
+) -> tuple[str, ...]:
+    wanted = _ABANDONED.where(of_platforms(streams.c.key, OF_KEY, platforms))
+    return tuple(connection.execute(wanted, {"now": micros(now), "up_to": limit}).scalars())
 
 
 def infos(connection: sa.Connection, prefix: str, limit: int) -> tuple[StreamInfo, ...]:
@@ -145,8 +149,11 @@ def _info(row: Row) -> StreamInfo:
     return StreamInfo(**values)
 
 
-def due(connection: sa.Connection, now: datetime, limit: int) -> tuple[Timer, ...]:
-    rows = connection.execute(_DUE, {"now": micros(now), "up_to": limit}).mappings()
+def due(
+    connection: sa.Connection, now: datetime, limit: int, platforms: Platforms = None
+) -> tuple[Timer, ...]:
+    wanted = _DUE.where(of_platforms(timers.c.key, OF_KEY, platforms))
+    rows = connection.execute(wanted, {"now": micros(now), "up_to": limit}).mappings()
     return tuple(timer(dict(row)) for row in rows)
 
 

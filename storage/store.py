@@ -16,6 +16,7 @@ from core.ports import (
     Commit,
     Lease,
     Outcome,
+    Platforms,
     PreviewState,
     Stored,
     StreamInfo,
@@ -106,8 +107,12 @@ class SqlStore:
         wanted = {"keys": json_list([key] for key in keys)}
         return await self._write(lambda link: tuple(link.execute(renewed, wanted).scalars()))
 
-    async def abandoned(self, now: datetime, limit: int = 100) -> tuple[str, ...]:
-        return await self._read(lambda connection: reads.abandoned(connection, now, limit))
+    async def abandoned(
+        self, now: datetime, limit: int = 100, platforms: Platforms = None
+    ) -> tuple[str, ...]:
+        return await self._read(
+            lambda connection: reads.abandoned(connection, now, limit, platforms)
+        )
 
     async def streams(self, prefix: str = "", limit: int = 1000) -> tuple[StreamInfo, ...]:
         return await self._read(lambda connection: reads.infos(connection, prefix, limit))
@@ -118,8 +123,12 @@ class SqlStore:
     async def artifact(self, artifact_id: str) -> str | None:
         return await self._read(lambda link: reads.artifact(link, clean(artifact_id)))
 
-    async def claim(self, now: datetime, lease: Lease, limit: int = 100) -> tuple[Claimed, ...]:
-        return tuple(await self._write(lambda link: deliveries.claim(link, now, lease, limit)))
+    async def claim(
+        self, now: datetime, lease: Lease, limit: int = 100, platforms: Platforms = None
+    ) -> tuple[Claimed, ...]:
+        return tuple(
+            await self._write(lambda link: deliveries.claim(link, now, lease, limit, platforms))
+        )
 
     async def sent(self, message_id: str, platform_id: str, at: datetime) -> None:
         row = deliveries.sent_row(message_id, platform_id, at)
@@ -137,8 +146,12 @@ class SqlStore:
         row: Row = {"of_id": clean(message_id), "why": clean(error)}
         await self._writer.do(deliveries.mark_unknown, row)
 
-    async def unsettled(self, now: datetime, limit: int = 100) -> tuple[Claimed, ...]:
-        return tuple(await self._write(lambda link: deliveries.unsettled(link, now, limit)))
+    async def unsettled(
+        self, now: datetime, limit: int = 100, platforms: Platforms = None
+    ) -> tuple[Claimed, ...]:
+        return tuple(
+            await self._write(lambda link: deliveries.unsettled(link, now, limit, platforms))
+        )
 
     async def open_preview(self, message: OutboxMessage, lease: Lease) -> tuple[PreviewState, str]:
         dialect = self._database.dialect
@@ -149,8 +162,10 @@ class SqlStore:
     async def backlog(self) -> dict[str, int]:
         return await self._read(deliveries.backlog)
 
-    async def due(self, now: datetime, limit: int = 100) -> tuple[Timer, ...]:
-        return await self._read(lambda connection: reads.due(connection, now, limit))
+    async def due(
+        self, now: datetime, limit: int = 100, platforms: Platforms = None
+    ) -> tuple[Timer, ...]:
+        return await self._read(lambda connection: reads.due(connection, now, limit, platforms))
 
     async def clear(self, timer: Timer) -> None:
         cleared = sa.delete(timers).where(

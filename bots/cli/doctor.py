@@ -109,7 +109,7 @@ async def _counts(store: SqlStore) -> Finding:
 
 async def _owner(store: SqlStore) -> Finding:
     access = Access(store, frozenset())
-    if await access.has_owner():
+    if await access.owner():
         return good("owner", "someone owns this bot")
     code = await store.fact(CLAIM_FACT)
     remedy = f"send it `/start {code}` in a DM" if code else "start it once; it prints a code"

@@ -110,8 +110,8 @@ class ConsoleChannel:
             return
         try:
             self._screen.show(part.text)
-        except OSError as error:
-            raise TransientError(f"the terminal is gone: {error.strerror}") from error
+        except (OSError, UnicodeError) as error:
+            raise TransientError(f"the terminal does not take it: {error}") from error
 
     async def typing(self, address: Address) -> None:
         """The growing answer says enough."""

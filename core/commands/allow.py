@@ -1,30 +1,33 @@
 """``/allow``: the owner lets someone in."""
 
 from core.commands.base import Command, CommandContext
-from core.domain.events import AccessChanged
+from core.domain.events import AccessChanged, Role
 from core.domain.lifecycle import Draft
 
-_USAGE = (
+USAGE = (
     "Whom? `/{name} 12345` for a user id on this platform, or with the platform before it: "
     "`/{name} {platform}:12345`."
 )
 
 
 def run(draft: Draft, context: CommandContext) -> str:
-    platform, user = who(context)
+    return change_access(draft, context, "allowed", "`{who}` may talk to me now.")
+
+
+def change_access(draft: Draft, context: CommandContext, role: Role, reply: str) -> str:
+    """Of the one person whom the argument names; the owner stays the owner."""
+    platform, user = _who(context)
     if not user:
-        return usage("allow", context)
-    if is_sender(context, platform, user):
-        return "You are my owner; you are in already."
-    draft.add(AccessChanged(platform=platform, user=user, role="allowed"))
-    return f"`{platform}:{user}` may talk to me now."
+        name = "allow" if role == "allowed" else "deny"
+        return USAGE.format(name=name, platform=context.inbound.address.platform)
+    who = f"{platform}:{user}"
+    if who in (context.owner, f"{context.inbound.address.platform}:{context.inbound.person}"):
+        return f"`{who}` is my owner; that stays so."
+    draft.add(AccessChanged(platform=platform, user=user, role=role))
+    return reply.format(who=who)
 
 
-def usage(name: str, context: CommandContext) -> str:
-    return _USAGE.format(name=name, platform=context.inbound.address.platform)
-
-
-def who(context: CommandContext) -> tuple[str, str]:
+def _who(context: CommandContext) -> tuple[str, str]:
     """The platform and user that the argument names; an empty user for none or several.
 
     An id alone is one of this platform, and of this workspace where it names none.
@@ -38,10 +41,6 @@ def who(context: CommandContext) -> tuple[str, str]:
     here = context.inbound.address
     named = here.workspace and "." not in platform
     return here.platform, f"{here.workspace}.{platform}" if named else platform
-
-
-def is_sender(context: CommandContext, platform: str, user: str) -> bool:
-    return (platform, user) == (context.inbound.address.platform, context.inbound.person)
 
 
 COMMAND = Command(name="allow", summary="let someone talk to me", run=run, owner_only=True)

@@ -10,12 +10,14 @@ from core.domain.messages import Inbound
 
 
 class CommandContext(msgspec.Struct, frozen=True, kw_only=True):
-    """``claims`` says that the message proves its sender to be the owner-to-be."""
+    """``claims`` says that the message proves its sender to be the owner-to-be; ``owner`` is
+    «platform:user», empty while there is none."""
 
     inbound: Inbound
     argument: str
     role: Role | None
     claims: bool
+    owner: str = ""
     commands: Mapping[str, "Command"]
 
 

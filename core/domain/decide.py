@@ -135,6 +135,8 @@ def _fail(draft: Draft, wish: ask.Fail) -> None:
     failure = wish.failure
     if failure.kind == "too_long" and halve_context(draft):
         return
+    if failure.kind == "refused" and _again_alone(draft, turn):
+        return
     wait = timedelta(seconds=failure.retry_after or 0)
     if failure.kind == "try_again" and timedelta(0) < wait <= MAX_WAIT and turn.waits < MAX_WAITS:
         draft.add(
@@ -146,6 +148,17 @@ def _fail(draft: Draft, wish: ask.Fail) -> None:
     sentence = notices.failure(failure.kind, wish.error_id)
     fail_turn(draft, failure.kind, sentence, wish.error_id)
     start_next(draft)
+
+
+def _again_alone(draft: Draft, turn: Turn) -> bool:
+    """A second refusal in a row may be for what stands before: once, without all that."""
+    session = draft.state.session
+    if session is None or not session.refusals or turn.trimmed:
+        return False
+    if all(entry.turn >= turn.number for entry in session.entries):
+        return False
+    draft.add(ev.Compacted(first_turn=turn.number))
+    return True
 
 
 def _start_tool(draft: Draft, wish: ask.StartTool) -> None:

@@ -62,6 +62,13 @@ class SessionReopened(_Event, frozen=True):
     session_id: str
 
 
+class SessionSetAside(_Event, frozen=True):
+    """The log before this one could not be read; it is kept under the reference."""
+
+    address: Address
+    reference: str
+
+
 class MessageReceived(_Event, frozen=True):
     """A person's message is taken; it waits until a turn names it as a source."""
 
@@ -224,6 +231,7 @@ Event = (
     | SessionClosed
     | SessionSuspended
     | SessionReopened
+    | SessionSetAside
     | MessageReceived
     | StrangerRefused
     | CommandAnswered

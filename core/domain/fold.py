@@ -65,7 +65,8 @@ def apply(state: SessionState, recorded: ev.Recorded) -> SessionState:
         ):
             return _apply_session(state, event, recorded.at)
         case (
-            ev.MessageReceived()
+            ev.SessionSetAside()
+            | ev.MessageReceived()
             | ev.StrangerRefused()
             | ev.CommandAnswered()
             | ev.AccessChanged()
@@ -124,12 +125,14 @@ def _compacted(state: SessionState, event: ev.Compacted, at: datetime) -> Sessio
     kept = tuple(entry for entry in _session(state).entries if entry.turn >= event.first_turn)
     if event.summary:
         kept = (Entry(state.seq, "summary", 0, estimate_tokens(event.summary)), *kept)
-    return _touch(state, at, entries=kept)
+    turn = replace(state.turn, trimmed=True) if state.turn else None
+    return _touch(replace(state, turn=turn), at, entries=kept)
 
 
 def _apply_anywhere(
     state: SessionState,
-    event: ev.MessageReceived
+    event: ev.SessionSetAside
+    | ev.MessageReceived
     | ev.StrangerRefused
     | ev.CommandAnswered
     | ev.AccessChanged
@@ -156,7 +159,7 @@ def _apply_anywhere(
             return replace(state, reminders=(*state.reminders, event))
         case ev.StrangerRefused(told=told):
             return replace(state, refused_at=at) if told else state
-        case ev.CommandAnswered() | ev.AccessChanged():
+        case ev.SessionSetAside() | ev.CommandAnswered() | ev.AccessChanged():
             return state
         case _:
             assert_never(event)
@@ -245,7 +248,7 @@ def _apply_turn(  # noqa: C901 (exhaustive match)
         case ev.TurnWoken():
             return _with_turn(state, at, replace(turn, status="running", wait_until=None))
         case ev.TurnFinished():
-            return _with_turn(state, at, None)
+            return _with_turn(_touch(state, at, refusals=0), at, None)
         case ev.TurnFailed() | ev.TurnCancelled():
             return _ended(state, turn, event, at)
         case _:
@@ -274,7 +277,7 @@ def _model_replied(
 def _tool_finished(
     state: SessionState, turn: Turn, event: ev.ToolFinished, at: datetime
 ) -> SessionState:
-    wanted = "running" if event.outcome in (*_PROGRESS, "unknown") else None
+    wanted = "running" if event.outcome in _PROGRESS else None
     call = _call(state, turn, event, wanted)
     good = event.outcome == "ok"
     turn = _put(
@@ -311,8 +314,7 @@ def _interrupted(
     state: SessionState, turn: Turn, event: ev.TurnInterrupted, at: datetime
 ) -> SessionState:
     calls = tuple(
-        replace(call, status="pending", started_at=None) if call.status == "running" else call
-        for call in turn.calls
+        replace(call, status="pending") if call.status == "running" else call for call in turn.calls
     )
     turn = replace(
         turn,
@@ -340,7 +342,9 @@ def _ended(
         kept = tuple(entry for entry in entries if entry.turn != turn.number)
     else:
         kept = (*entries, Entry(state.seq, "ended", turn.number, estimate_tokens("")))
-    return _with_turn(_touch(state, at, entries=kept), at, None)
+    refused = isinstance(event, ev.TurnFailed) and event.reason == "refused"
+    refusals = _session(state).refusals + refused
+    return _with_turn(_touch(state, at, entries=kept, refusals=refusals), at, None)
 
 
 def _as_entries(sources: tuple[Source, ...], turn: int) -> tuple[Entry, ...]:

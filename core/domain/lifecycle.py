@@ -155,7 +155,7 @@ def close_calls(draft: Draft) -> None:
 
 
 def may_have_acted(call: Call) -> bool:
-    return call.status == "running" and call.effect != "read_only"
+    return call.started_at is not None and call.effect != "read_only"
 
 
 def cancel_turn(draft: Draft, reason: ev.CancelReason) -> None:

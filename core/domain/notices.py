@@ -23,8 +23,8 @@ SET_ASIDE = (
     "new one. Reference: {reference})_"
 )
 CONTEXT_MOVED = (
-    "_(This conversation has grown long: its oldest part is out of my view from here on. "
-    "Nothing is deleted; /new starts afresh.)_"
+    "_(The older part of this conversation is out of my view from here on: it was too much for "
+    "the model. Nothing is deleted; /new starts afresh.)_"
 )
 
 _FAILURES: dict[FailureKind, str] = {
@@ -34,7 +34,7 @@ _FAILURES: dict[FailureKind, str] = {
     "too_long": "This conversation is too long for the model, even without its older part. "
     "/new starts afresh.",
     "refused": "The model's provider refused this request. It is left out of the conversation from "
-    "here on; please put it differently, or /retry.",
+    "here on; please put it differently. If that does not help, /new starts afresh.",
 }
 
 

@@ -119,6 +119,9 @@ def _said(state: SessionState, recorded: ev.Recorded, policy: Policy) -> list[Sa
             return [Said(seq, inbound.address, "notice", text)]
         case ev.StrangerRefused(inbound=inbound, told=True):
             return [Said(seq, inbound.address, "notice", notices.STRANGER)]
+        case ev.SessionSetAside(address=address, reference=reference):
+            text = notices.SET_ASIDE.format(reference=reference)
+            return [Said(seq, address, "notice", text)]
         case ev.SessionOpened(address=Address() as address, reason=reason):
             text = notices.new_session(reason)
             return [Said(seq, address, "notice", text)] if text else []
@@ -151,7 +154,7 @@ def _of_turn(turn: Turn, recorded: ev.Recorded, policy: Policy) -> str | None:
             return sentence
         case ev.TurnCancelled(reason=reason, where=where):
             return notices.cancelled(reason, where)
-        case ev.Compacted(summary=""):
+        case ev.Compacted(summary="") if not turn.trimmed:
             return notices.CONTEXT_MOVED
         case _:
             return None

@@ -45,7 +45,14 @@ def faults(state: SessionState) -> tuple[str, ...]:
         found += [f"call {name} stands {n} times" for name, n in ids.items() if n > 1]
         if not turn.sources:
             found.append("the turn answers nothing")
+        if turn.step < 1 or min(turn.attempt, turn.resumes, turn.waits) < 0:
+            found.append("the turn counts backwards")
+        if turn.number != state.turns:
+            found.append("the turn is not the newest")
     seqs = [source.seq for source in state.queue]
+    if turn is not None:
+        seqs += [source.seq for source in turn.sources]
+        seqs += [call.result_seq for call in turn.calls if call.result_seq]
     if session is not None:
         seqs += [entry.seq for entry in session.entries]
         usage = session.usage

@@ -52,7 +52,8 @@ class Source(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Call(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One tool call of the current step. Times are UTC."""
+    """One tool call of the current step. Times are UTC; a call that is pending and has a start ran
+    before an interruption."""
 
     call: ToolCall
     effect: EffectClass
@@ -82,6 +83,8 @@ class Turn(msgspec.Struct, frozen=True, omit_defaults=True):
     """When the interruption was recorded; waits before an attempt count from here."""
     wait_until: datetime | None = None
     waits: int = 0
+    trimmed: bool = False
+    """Older turns had to leave the context for it."""
 
     @property
     def address(self) -> Address:
@@ -107,6 +110,8 @@ class Session(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     last_sources: tuple[Source, ...] = ()
     """What the last turn answered, for ``/retry``."""
     last_turn: int = 0
+    refusals: int = 0
+    """Turns in a row that the provider refused."""
     usage: Usage = Usage()
     custom: dict[str, Any] = {}
 
@@ -149,6 +154,7 @@ def _turn_phase(turn: Turn) -> Phase:
 
 
 _ALWAYS = (
+    ev.SessionSetAside,
     ev.MessageReceived,
     ev.StrangerRefused,
     ev.CommandAnswered,

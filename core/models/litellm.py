@@ -67,7 +67,10 @@ class LiteLLMModel:
             await self._litellm.close_litellm_async_clients()
 
     async def complete(self, request: ModelRequest, on_text: OnText) -> ModelReply | ModelFailure:
-        await self.load()
+        try:
+            await self.load()
+        except Exception as error:  # noqa: BLE001 (a failure is a value, never an error)
+            return ModelFailure(kind="never", detail=f"litellm cannot be loaded: {error!r}")
         try:
             async with asyncio.timeout(self._options.total):
                 return await self._try_all(request, on_text)

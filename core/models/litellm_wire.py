@@ -129,7 +129,7 @@ class _GrowingCall:
 def is_whole(call: ToolCall) -> bool:
     try:
         return isinstance(msgspec.json.decode(call.arguments), dict)
-    except (msgspec.DecodeError, UnicodeEncodeError):
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
         return False
 
 

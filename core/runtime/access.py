@@ -28,12 +28,16 @@ class Access:
         listed = EVERYONE in self._allowed or f"{platform}:{user}" in self._allowed
         return "allowed" if listed else None
 
-    async def has_owner(self) -> bool:
-        return any(grant.role == "owner" for grant in await self._directory.grants())
+    async def owner(self) -> str:
+        """«platform:user»; empty while there is none. Raises StorageError."""
+        for grant in await self._directory.grants():
+            if grant.role == "owner":
+                return f"{grant.platform}:{grant.user}"
+        return ""
 
     async def claims(self, inbound: Inbound, code: str) -> bool:
         """Whether this is the first to send the right code, in a DM. Raises StorageError."""
-        if not code or inbound.address.chat_type != "dm" or await self.has_owner():
+        if not code or inbound.address.chat_type != "dm" or await self.owner():
             return False
         wanted = await self._directory.fact(CLAIM_FACT)
         return bool(wanted) and hmac.compare_digest(code.encode(), (wanted or "").encode())
@@ -43,7 +47,7 @@ class Access:
 
         ``fresh`` becomes the code where there was none. Raises StorageError.
         """
-        if await self.has_owner():
+        if await self.owner():
             return None
         code = await self._directory.fact(CLAIM_FACT)
         if not code:

@@ -18,13 +18,16 @@ from core.domain.messages import Inbound
 from core.domain.outputs import inbox_id
 from core.domain.state import SessionState
 from core.domain.values import clean
-from core.errors import BrokenDataError, DuplicateError
+from core.errors import BrokenDataError, ConflictError, DuplicateError, StorageError
 from core.runtime.access import Access
 from core.runtime.aside import Aside
 from core.runtime.commits import Extras
 from core.runtime.sessions import Decision, Sessions
 
 _COMMAND = re.compile(r"/([a-z_]+)(?:\s+(.*))?", re.DOTALL | re.IGNORECASE)
+
+SECOND_THOUGHTS = 5
+"""Someone else may have become the owner meanwhile, so that the message means another thing."""
 
 log = structlog.get_logger(__name__)
 
@@ -47,19 +50,26 @@ class Admission:
         told that we have it. Raises StorageError: then it must not be told."""
         inbound = replace(inbound, text=clean(inbound.text), user_name=clean(inbound.user_name))
         key = str(session_key(inbound.address, inbound.user))
-        decision = await self._decision(inbound)
-        try:
-            await self._sessions.change(key, decision, Extras(inbox=inbox_id(inbound)))
-        except DuplicateError:
-            log.info("duplicate update", key=key, update_id=inbound.update_id)
-        except BrokenDataError as error:
-            await self._aside.put_and_answer(key, inbound, decision, error)
+        for _ in range(SECOND_THOUGHTS):
+            decision = await self._decision(inbound)
+            try:
+                await self._sessions.change(key, decision, Extras(inbox=inbox_id(inbound)))
+            except DuplicateError:
+                log.info("duplicate update", key=key, update_id=inbound.update_id)
+            except BrokenDataError as error:
+                await self._aside.put_and_answer(key, inbound, decision, error)
+            except ConflictError as error:
+                log.info("another was first", key=key, error=str(error))
+                continue
+            return
+        raise StorageError(f"{key}: {SECOND_THOUGHTS} conflicts in a row")
 
     async def _decision(self, inbound: Inbound) -> Decision:
         role = await self._access.role(inbound)
         match = _COMMAND.fullmatch(inbound.text.strip())
         name, argument = (match[1].lower(), (match[2] or "").strip()) if match else ("", "")
-        claims = name == "start" and role is None and await self._access.claims(inbound, argument)
+        may_claim = name == "start" and role not in ("owner", "denied")
+        claims = may_claim and await self._access.claims(inbound, argument)
         if role in (None, "denied") and not claims:
             return lambda state, at: decide(
                 state, ask.Refuse(at=at, inbound=inbound), self._sessions.policy
@@ -69,7 +79,12 @@ class Admission:
                 state, ask.Receive(at=at, inbound=inbound), self._sessions.policy
             )
         context = CommandContext(
-            inbound=inbound, argument=argument, role=role, claims=claims, commands=self._commands
+            inbound=inbound,
+            argument=argument,
+            role=role,
+            claims=claims,
+            owner=await self._access.owner() if name in self._commands else "",
+            commands=self._commands,
         )
         return self._run(name, context)
 

@@ -162,9 +162,7 @@ class Agent:
         )
         preview = self._preview(state)
         try:
-            reply = await self._out.model.complete(
-                request, lambda text: preview.update(clean(text))
-            )
+            reply = await self._out.model.complete(request, preview.update)
         finally:
             await preview.close()
         at = self._out.clock.now()

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import timedelta
 
 import structlog
@@ -19,7 +20,8 @@ LONGEST_WAIT = 5.0
 SEND_SHARE = 0.8
 """Of its claim's time that one send may take."""
 MAX_ATTEMPTS = 200
-"""With the longest pause of five minutes that is over half a day of trying."""
+"""With the longest pause of five minutes that is over half a day of trying. A platform that says
+when to come back is never given up."""
 
 log = structlog.get_logger(__name__)
 
@@ -36,6 +38,7 @@ class Delivery:
         """``holder``'s seconds are how long a claim lasts; a send is broken off before that."""
         self._outbox = outbox
         self._channels = channels
+        self._platforms = frozenset(channels)
         self._limiter = limiter
         self._clock = clock
         self._holder = holder
@@ -49,11 +52,13 @@ class Delivery:
     async def run(self) -> None:
         """Until it is cancelled; what is being sent then is finished by ``drain``."""
         while True:
+            busy = False
             try:
                 busy = await self.sweep()
             except StorageError as error:
                 log.warning("outbox unreadable", error=str(error))
-                busy = False
+            except Exception:
+                log.exception("outbox not swept")
             if not busy:
                 await self._wait()
 
@@ -71,9 +76,10 @@ class Delivery:
         Raises StorageError.
         """
         now = self._clock.now()
-        for doubtful in await self._outbox.unsettled(now):
+        for doubtful in await self._outbox.unsettled(now, platforms=self._platforms):
             await self._settle(doubtful)
-        claimed = await self._outbox.claim(now, self._holder.lease(now))
+        lease = self._holder.lease(now)
+        claimed = await self._outbox.claim(now, lease, platforms=self._platforms)
         for row in claimed:
             task = asyncio.create_task(self._deliver(row))
             self._sends.add(task)
@@ -81,12 +87,15 @@ class Delivery:
         return bool(claimed)
 
     async def drain(self, seconds: float) -> None:
-        """Sends what can be sent within that time; the rest keeps its place."""
+        """Sends what can be sent within that time; the rest keeps its place. Nothing is being sent
+        any more when it ends, however it ends. Raises StorageError."""
         try:
             async with asyncio.timeout(seconds):
                 while await self.sweep() or self._sends:
-                    await asyncio.gather(*self._sends)
+                    await asyncio.gather(*self._sends, return_exceptions=True)
         except TimeoutError:
+            pass
+        finally:
             await self._abort()
 
     async def _abort(self) -> None:
@@ -97,11 +106,8 @@ class Delivery:
 
     async def _settle(self, row: Claimed) -> None:
         message = row.message
-        channel = self._channels.get(message.address.platform)
-        if channel is None:
-            return
         try:
-            found = await channel.lookup(message)
+            found = await self._channels[message.address.platform].lookup(message)
         except (TransientError, UnknownOutcomeError, PermanentError) as error:
             log.warning("unknown send not settled yet", message=message.id, error=str(error))
             return
@@ -112,35 +118,43 @@ class Delivery:
             await self._outbox.sent(message.id, found, self._clock.now())
 
     async def _deliver(self, row: Claimed) -> None:
-        message = row.message
-        channel = self._channels.get(message.address.platform)
-        if channel is None:
-            pause = self._clock.now() + timedelta(seconds=SWEEP * 60)
-            await self._outbox.retry(message.id, pause, "its platform is not set up here")
-            return
+        message_id = row.message.id
         try:
-            async with asyncio.timeout(self._holder.seconds * SEND_SHARE):
-                platform_id = await self._send(channel, row)
+            platform_id = await self._send(row)
         except TransientError as error:
             await self._again(row, error)
         except PermanentError as error:
-            reason, now = str(error), self._clock.now()
-            log.warning("message refused for good", message=message.id, error=reason)
-            await insist(self._clock, lambda: self._outbox.give_up(message.id, reason, now))
-        except (UnknownOutcomeError, TimeoutError, asyncio.CancelledError) as error:
-            reason = str(error) or "cut short"
-            await insist(self._clock, lambda: self._outbox.unknown(message.id, reason))
+            await self._give_up(row, str(error))
+        except asyncio.CancelledError:
+            with suppress(StorageError):
+                await self._outbox.unknown(message_id, "cut short by a stop")
+            raise
+        except Exception as error:
+            if not isinstance(error, UnknownOutcomeError | TimeoutError):
+                log.exception("send broke off", message=message_id)
+            reason = str(error) or "no answer in time"
+            await insist(self._clock, lambda: self._outbox.unknown(message_id, reason))
         else:
             now = self._clock.now()
-            await insist(self._clock, lambda: self._outbox.sent(message.id, platform_id, now))
+            await insist(self._clock, lambda: self._outbox.sent(message_id, platform_id, now))
         self.nudge()
 
-    async def _send(self, channel: Channel, row: Claimed) -> str:
+    async def _give_up(self, row: Claimed, reason: str) -> None:
+        now = self._clock.now()
+        log.error("message given up", message=row.message.id, error=reason)
+        await insist(self._clock, lambda: self._outbox.give_up(row.message.id, reason, now))
+
+    async def _send(self, row: Claimed) -> str:
         message = row.message
         blocked = self._limiter.blocked_for(message.address)
         if blocked > LONGEST_WAIT:
             raise TransientError("the chat is blocked", retry_after=blocked)
         await self._limiter.acquire(message.address)
+        async with asyncio.timeout(self._holder.seconds * SEND_SHARE):
+            return await self._send_now(self._channels[message.address.platform], row)
+
+    async def _send_now(self, channel: Channel, row: Claimed) -> str:
+        message = row.message
         if row.preview_id:
             try:
                 await channel.edit(message.address, row.preview_id, message.part)
@@ -155,10 +169,8 @@ class Delivery:
     async def _again(self, row: Claimed, error: TransientError) -> None:
         message = row.message
         now = self._clock.now()
-        if row.attempts >= MAX_ATTEMPTS:
-            text = f"given up after {row.attempts} attempts: {error}"
-            log.error("message given up", message=message.id, error=text)
-            await insist(self._clock, lambda: self._outbox.give_up(message.id, text, now))
+        if row.attempts >= MAX_ATTEMPTS and error.retry_after is None:
+            await self._give_up(row, f"after {row.attempts} attempts: {error}")
             return
         if error.retry_after is not None:
             self._limiter.block(message.address, error.retry_after)

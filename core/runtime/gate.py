@@ -1,16 +1,16 @@
 """Lets a suspect turn run while no other does, so that a killer is told from its victims."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
 
 PATIENCE = 60.0
-"""Seconds after which a suspect no longer waits for the others' running step to end."""
+"""Seconds after which nobody waits any longer for another's running step to end."""
 
 
 class Gate:
-    """Each step of a turn passes here. While a suspect's step runs no other begins; it begins when
-    the running ones have ended, or after ``patience`` seconds."""
+    """Each step of a turn passes here. A suspect's step begins when the running ones have ended,
+    and while it runs no other begins; for ``patience`` seconds at most."""
 
     def __init__(self, patience: float = PATIENCE) -> None:
         self._patience = patience
@@ -26,7 +26,7 @@ class Gate:
     @asynccontextmanager
     async def _together(self) -> AsyncGenerator[None]:
         async with self._changed:
-            await self._changed.wait_for(lambda: not self._suspect)
+            await self._wait(lambda: not self._suspect)
             self._running += 1
         try:
             yield
@@ -37,9 +37,7 @@ class Gate:
     @asynccontextmanager
     async def _alone(self) -> AsyncGenerator[None]:
         async with self._changed:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(self._patience):
-                    await self._changed.wait_for(lambda: not self._running and not self._suspect)
+            await self._wait(lambda: not self._running and not self._suspect)
             await self._changed.wait_for(lambda: not self._suspect)
             self._suspect = True
         try:
@@ -47,6 +45,12 @@ class Gate:
         finally:
             self._suspect = False
             await self._tell()
+
+    async def _wait(self, free: Callable[[], bool]) -> None:
+        """Not longer than ``patience``: nobody's answer hangs on another's slow tool for ever."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._patience):
+                await self._changed.wait_for(free)
 
     async def _tell(self) -> None:
         async with self._changed:

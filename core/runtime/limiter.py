@@ -67,7 +67,8 @@ class Limiter:
     def _places(self, address: Address, reserve: int) -> tuple[tuple[str, Pace, int], ...]:
         bot = f"{address.platform}:{address.account}"
         paces = self._of(address)
-        return ((address.lane, paces.chat, reserve), (bot, paces.bot, reserve))
+        chat = paces.chat if address.chat_type == "dm" else paces.group
+        return ((address.lane, chat, reserve), (bot, paces.bot, reserve))
 
     def _of(self, address: Address) -> Paces:
         return self._paces.get(address.platform, DEFAULT_PACES)

@@ -1,6 +1,7 @@
 """Shows an answer in the making: typing, then a message that grows; all of it best effort."""
 
 import asyncio
+from collections.abc import Awaitable
 from contextlib import suppress
 
 import msgspec
@@ -19,7 +20,7 @@ TICK = 0.4
 TYPING_EVERY = 4.0
 """No platform shows typing for less than five seconds."""
 TYPING_LONGEST = 600.0
-CLOSING = 5.0
+CLOSING = 2.0
 """Seconds that a call under way may take when the answer is there."""
 
 log = structlog.get_logger(__name__)
@@ -57,7 +58,7 @@ class Preview:
 
     def update(self, text: str) -> None:
         """The whole text so far."""
-        self._text = clean(text)
+        self._text = text
 
     async def close(self) -> None:
         """After this nothing more is shown; a call under way is waited for, not long."""
@@ -104,7 +105,7 @@ class Preview:
     async def _show(self) -> bool:
         """False when there is no use in going on."""
         stage = self._stage
-        part = stage.channel.preview(self._text)
+        part = stage.channel.preview(clean(self._text))
         if part is None or part == self._shown:
             return True
         if not stage.limiter.try_acquire(self._address):
@@ -145,25 +146,23 @@ class Preview:
 
     async def _send(self, message: OutboxMessage) -> bool:
         """The first text. Whatever happens, its row does not stay «sending»."""
-        stage = self._stage
-        sent, outcome = "", "cut short"
+        outbox, now = self._stage.outbox, self._stage.clock.now()
         try:
-            sent = await stage.channel.send(message)
+            sent = await self._stage.channel.send(message)
         except TransientError as error:
             self._slow_down(error)
-            outcome = f"not sent: {error}"
-        except (PermanentError, UnknownOutcomeError) as error:
-            outcome = str(error)
-        finally:
-            await self._settle(message.id, sent, outcome)
-        self._platform_id = sent
-        self._shown = message.part
-        return bool(sent)
+            await self._settle(message.id, outbox.retry(message.id, now, str(error)))
+            return True
+        except (PermanentError, UnknownOutcomeError, asyncio.CancelledError) as error:
+            await self._settle(message.id, outbox.unknown(message.id, str(error) or "cut short"))
+            if isinstance(error, asyncio.CancelledError):
+                raise
+            return False
+        self._platform_id, self._shown = sent, message.part
+        await self._settle(message.id, outbox.sent(message.id, sent, now))
+        return True
 
-    async def _settle(self, message_id: str, sent: str, outcome: str) -> None:
-        outbox = self._stage.outbox
-        now = self._stage.clock.now()
-        done = outbox.sent(message_id, sent, now) if sent else outbox.unknown(message_id, outcome)
+    async def _settle(self, message_id: str, done: Awaitable[None]) -> None:
         try:
             await asyncio.shield(done)
         except StorageError as error:

@@ -1,5 +1,6 @@
 """Finds turns that nobody works on and takes them up again; it runs none of them itself."""
 
+from collections.abc import Callable
 from datetime import datetime
 
 import structlog
@@ -13,11 +14,22 @@ from core.runtime.aside import Aside
 from core.runtime.commits import Extras
 from core.runtime.sessions import Sessions
 
+AT_ONCE = 100
+
 log = structlog.get_logger(__name__)
 
 
 class Recovery:
-    def __init__(self, sessions: Sessions, store: SessionStore, aside: Aside, clock: Clock) -> None:
+    def __init__(
+        self,
+        sessions: Sessions,
+        store: SessionStore,
+        aside: Aside,
+        clock: Clock,
+        working: Callable[[], tuple[str, ...]],
+    ) -> None:
+        """``working`` tells the keys of the sessions that this process is at work on."""
+        self._working = working
         self._sessions = sessions
         self._store = store
         self._aside = aside
@@ -26,11 +38,22 @@ class Recovery:
     async def run(self) -> int:
         """How many were taken up. At start it comes before any message is taken, and then as often
         as leases last. Raises StorageError."""
-        keys = await self._store.abandoned(self._clock.now())
-        taken = [await self._take_up(key) for key in keys if self._sessions.serves(key)]
-        return sum(taken)
+        seen: set[str] = set()
+        while keys := await self._next(seen):
+            seen.update(keys)
+            for key in keys:
+                await self._take_up(key)
+        return len(seen)
 
-    async def _take_up(self, key: str) -> bool:
+    async def _next(self, seen: set[str]) -> tuple[str, ...]:
+        """A turn that a task of ours works on is not abandoned, even if its lease ran out while the
+        database was away or the machine slept."""
+        found = await self._store.abandoned(
+            self._clock.now(), AT_ONCE + len(seen), self._sessions.platforms
+        )
+        return tuple(key for key in found if key not in seen and key not in self._working())
+
+    async def _take_up(self, key: str) -> None:
         def decision(state: SessionState, at: datetime) -> tuple[Event, ...]:
             return recover(state, at, "crash", self._sessions.policy)
 
@@ -39,12 +62,10 @@ class Recovery:
                 await self._sessions.take(key)
         except ConflictError as error:
             log.info("turn taken up by another", key=key, error=str(error))
-            return False
         except BrokenDataError as error:
             await self._aside.put(key, error)
-            return False
-        log.info("turn taken up again", key=key)
-        return True
+        else:
+            log.info("turn taken up again", key=key)
 
     async def interrupt(self, keys: tuple[str, ...]) -> None:
         """At a stop: stores where these turns stood. Raises StorageError."""

@@ -13,7 +13,6 @@ from core.domain import inputs as ask
 from core.domain.decide import decide
 from core.domain.events import Event, Recorded
 from core.domain.fold import fold
-from core.domain.keys import SessionKey
 from core.domain.policy import Policy
 from core.domain.recovery import faults
 from core.domain.state import SessionState
@@ -47,21 +46,20 @@ class Sessions:
         self.held: set[str] = set()
         """Keys whose lease is ours."""
         self._store = store
-        self._platforms = frozenset(channels)
+        self.platforms = frozenset(channels)
+        """Those that are set up here; sessions of others wait for a process that has them."""
         self._builder = CommitBuilder(channels, policy, holder)
         self._clock = clock
         self._holder = holder
         self._states: OrderedDict[str, SessionState] = OrderedDict()
+        self._saved: dict[str, int] = {}
+        """The sequence number of each newest snapshot that was written here."""
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._listeners: list[Listener] = []
 
     def subscribe(self, listener: Listener) -> None:
         """It is called after each commit with the new state, and must not block."""
         self._listeners.append(listener)
-
-    def serves(self, key: str) -> bool:
-        """Whether the platform of the key is set up in this process; the others' sessions wait."""
-        return SessionKey.parse(key).platform in self._platforms
 
     async def state(self, key: str) -> SessionState:
         """The newest state known here. Raises StorageError, BrokenDataError."""
@@ -103,6 +101,16 @@ class Sessions:
                 return True
         raise ConflictError(f"{key}: {MAX_CONFLICTS} conflicts in a row")
 
+    async def set_aside(self, key: str) -> str | None:
+        """Where a log that cannot be read is kept; None when it can be, by now. Raises
+        StorageError."""
+        async with self._lock(key):
+            try:
+                await self._load(key)
+            except BrokenDataError:
+                return await self._store.set_aside(key, self._clock.now())
+        return None
+
     async def take(self, key: str) -> SessionState:
         """Gets the lease of a session with an open turn, and tells the listeners.
 
@@ -121,7 +129,8 @@ class Sessions:
 
     async def save_snapshots(self) -> None:
         """Before a clean stop, so that the next start reads little. Raises StorageError."""
-        await asyncio.gather(*(self._save(s) for s in tuple(self._states.values()) if s.seq))
+        changed = [s for s in self._states.values() if self._saved.get(s.key, 0) < s.seq]
+        await asyncio.gather(*(self._save(state) for state in changed))
 
     async def _save(self, state: SessionState) -> None:
         with suppress(ConflictError):
@@ -149,6 +158,7 @@ class Sessions:
             self._states.move_to_end(key)
             return known
         stored = await self._store.load(key)
+        self._saved[key] = stored.snapshot.seq if stored.snapshot else 0
         state = self._checked(key, stored.snapshot, stored.log)
         if state is None:
             log.warning("snapshot discarded", key=key)
@@ -173,7 +183,7 @@ class Sessions:
         self._states[state.key] = state
         self._states.move_to_end(state.key)
         while len(self._states) > CACHED_STATES:
-            self._states.popitem(last=False)
+            self._saved.pop(self._states.popitem(last=False)[0], None)
 
     async def _commit(
         self, before: SessionState, events: tuple[Event, ...], at: datetime, extras: Extras
@@ -185,6 +195,8 @@ class Sessions:
             self._states.pop(before.key, None)
             raise
         self._remember(after)
+        if commit.snapshot is not None:
+            self._saved[before.key] = after.seq
         if commit.lease and extras.lease != "let go":
             self.held.add(before.key)
         elif not commit.open_turn or extras.lease == "let go":

@@ -25,7 +25,7 @@ class ToolDone(msgspec.Struct, frozen=True):
 
 
 class Toolbox:
-    """``new_id`` makes short unique ids, for errors and artifacts."""
+    """``new_id`` makes short ids that find an error in the log."""
 
     def __init__(self, tools: Mapping[str, Tool], clock: Clock, new_id: Callable[[], str]) -> None:
         self._tools = tools
@@ -51,11 +51,12 @@ class Toolbox:
         arguments = _arguments(call)
         if arguments is None:
             return ToolDone("error", "The arguments are not a JSON object; send them again.")
+        context = self._context(state, effect, progress)
         limit = asyncio.timeout(tool.timeout)
         try:
             async with limit:
-                output = await tool.run(arguments, self._context(state, effect, progress))
-            done = self._done(output)
+                output = await tool.run(arguments, context)
+            done = self._done(output, context.call_key)
         except Exception:
             if limit.expired():
                 text = f"Broken off after {tool.timeout:.0f} s without a result."
@@ -65,9 +66,10 @@ class Toolbox:
             return ToolDone("error", f"The tool failed (error {error_id}).")
         return done
 
-    def _done(self, output: ToolOutput) -> ToolDone:
+    @staticmethod
+    def _done(output: ToolOutput, call_key: str) -> ToolDone:
         text = as_text(output.value)
-        artifact = Artifact(self.new_id(), text) if len(text) > TEXT_LIMIT else None
+        artifact = Artifact(call_key, text) if len(text) > TEXT_LIMIT else None
         return ToolDone(
             outcome="error" if output.failed else "ok",
             text=capped(text, artifact.id) if artifact else text,

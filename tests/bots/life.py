@@ -144,16 +144,16 @@ class FaultyStore:
             return self._hang
         return self._fail if name in self.broken else partial(self._call, name)
 
-    async def _call(self, name: str, *args: Any) -> Any:
+    async def _call(self, name: str, *args: Any, **named: Any) -> Any:
         self._journal.append(name)
         if name == "load" and args[0] in self.unsound:
             raise self.unsound[args[0]]
-        return await getattr(self._real, name)(*args)
+        return await getattr(self._real, name)(*args, **named)
 
-    async def _fail(self, *_: object) -> None:
+    async def _fail(self, *_: object, **__: object) -> None:
         raise StorageError("disk full")
 
-    async def _hang(self, *_: object) -> None:
+    async def _hang(self, *_: object, **__: object) -> None:
         await asyncio.Event().wait()
 
 

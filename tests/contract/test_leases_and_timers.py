@@ -110,3 +110,12 @@ async def test_facts_can_be_changed(store: Store) -> None:
     await store.set_fact("code", "one")
     await store.set_fact("code", "two")
     assert await store.fact("code") == "two"
+
+
+async def test_a_process_sees_only_the_sessions_of_its_platforms(store: Store) -> None:
+    here, elsewhere = frozenset({"telegram"}), frozenset({"console"})
+    await store.commit(commit(OTHER, 0, said(), timers=(timer("a", 0),), open_turn=True))
+    assert await store.due(at(9), platforms=elsewhere) == ()
+    assert await store.abandoned(at(9), platforms=elsewhere) == ()
+    assert await store.due(at(9), platforms=here) == (timer("a", 0),)
+    assert await store.abandoned(at(9), platforms=here) == (OTHER,)

@@ -155,3 +155,14 @@ async def test_what_is_said_of_an_unknown_row_is_ignored(store: Store) -> None:
     await store.unknown("nobody", "")
     await store.give_up("nobody", "", at())
     assert await store.backlog() == {}
+
+
+async def test_a_process_sees_only_the_rows_of_its_platforms(store: Store) -> None:
+    here, elsewhere = frozenset({"telegram"}), frozenset({"console"})
+    await put(store, letter("a"))
+    assert await store.claim(at(), lease(), platforms=elsewhere) == ()
+    assert await store.claim(at(), lease(), platforms=frozenset()) == ()
+    assert [one.attempts for one in await store.claim(at(), lease(), platforms=here)] == [1]
+    await store.unknown("a", "cut")
+    assert await store.unsettled(at(), platforms=elsewhere) == ()
+    assert len(await store.unsettled(at(), platforms=here)) == 1

@@ -1,6 +1,7 @@
 """A damaged database is noticed, named and never read as if it were whole."""
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,8 +12,8 @@ from core.ports import Stored
 from storage.engine import Database
 from storage.migrate import bring_up, open_database
 from storage.store import SqlStore
-from storage.tables import events, snapshots
-from tests.contract.values import KEY, at, commit, log, opened, said, state
+from storage.tables import events, outbox, snapshots
+from tests.contract.values import KEY, at, commit, lease, letter, log, opened, said, state
 
 WHOLE = log(1, *(said(str(number)) for number in range(5)))
 
@@ -100,3 +101,14 @@ async def test_a_run_can_be_found_by_its_id(database: Database, store: SqlStore)
         ).all()
     )
     assert [tuple(row) for row in found] == [("third", 1)]
+
+
+async def test_a_promise_that_cannot_be_read_holds_up_nobody(tmp_path: Path) -> None:
+    store = await SqlStore.open(f"sqlite:///{tmp_path}/stillhere.db")
+    await store.commit(commit(KEY, 0, said(), outbox=(letter("a"), letter("b"))))
+    spoil = sa.update(outbox).where(outbox.c.id == "a").values(body='{"no": "message"}')
+    await store._database.write(lambda link: link.execute(spoil))  # pyright: ignore[reportPrivateUsage]
+    assert await store.claim(at(), lease()) == ()
+    assert [one.message.id for one in await store.claim(at(), lease())] == ["b"]
+    assert (await store.backlog())["failed"] == 1
+    await store.close()

@@ -231,7 +231,9 @@ def test_a_context_that_is_full_loses_its_oldest_turns_and_says_so() -> None:
         world.says(f"message {number}")
         world.replies(f"answer {number}")
 
-    told = [text for text in world.texts if "oldest part is out of my view" in text]
+    told = [
+        text for text in world.texts if "older part of this conversation is out of my view" in text
+    ]
     assert told, "a conversation that forgets must say so"
     assert "message 0" not in texts(world)
     assert "message 4" in texts(world)

@@ -88,7 +88,7 @@ class Witness:
                 self._reopened(event, at)
             case ev.Compacted(first_turn=first):
                 self.run.lines = [line for line in self.run.lines if line.turn >= first]
-            case ev.AccessChanged():
+            case ev.AccessChanged() | ev.SessionSetAside():
                 pass
             case event:
                 assert event.turn == self.turn, "an event of another turn"

@@ -141,9 +141,9 @@ class Mortal:
             return found
         return partial(self._commit if name == "commit" else self._call, found)
 
-    async def _call(self, method: Callable[..., Awaitable[Any]], *args: Any) -> Any:
+    async def _call(self, method: Callable[..., Awaitable[Any]], *args: Any, **named: Any) -> Any:
         self._breathe()
-        result = await method(*args)
+        result = await method(*args, **named)
         self._breathe()
         return result
 
@@ -210,7 +210,7 @@ class Process:
         clock, channels = ground.clock, {"chat": chat} if ground.platform_set_up else {}
         self.sessions = Sessions(store, channels, ground.policy, clock, holder)
         self.access = Access(store, ground.allowed)
-        aside = Aside(self.sessions, store, clock)
+        aside = Aside(self.sessions, store)
         self.admission = Admission(self.sessions, self.access, commands(), aside)
         self.limiter = Limiter(clock, ground.paces)
         ids = (f"id{n}" for n in ground.numbers)
@@ -228,7 +228,7 @@ class Process:
             ),
         )
         self.delivery = Delivery(store, channels, self.limiter, clock, holder)
-        self.recovery = Recovery(self.sessions, store, aside, clock)
+        self.recovery = Recovery(self.sessions, store, aside, clock, self.agent.working)
         self.jobs = Jobs(self.sessions, self.recovery, store, clock, self.agent.working)
         self.sessions.subscribe(self.agent.reconcile)
         self.sessions.subscribe(lambda state: self.delivery.nudge())

@@ -191,7 +191,7 @@ async def test_a_code_works_in_a_dm_alone() -> None:
     await process.hears("/start S3CRET", address=group)
     await passes(2)
 
-    assert not await process.access.has_owner()
+    assert not await process.access.owner()
 
 
 @in_virtual_time

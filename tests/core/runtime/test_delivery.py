@@ -251,8 +251,8 @@ class Breaking:
         self._real = getattr(ground.store, name)
         setattr(ground.store, name, self._call)
 
-    async def _call(self, *args: object) -> object:
+    async def _call(self, *args: object, **named: object) -> object:
         if self.left:
             self.left -= 1
             raise StorageError("the disk is full")
-        return await self._real(*args)
+        return await self._real(*args, **named)

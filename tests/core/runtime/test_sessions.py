@@ -71,9 +71,9 @@ class Slow:
     def __getattr__(self, name: str) -> Callable[..., Any]:
         method = getattr(self._store, name)
 
-        async def call(*args: Any) -> Any:
+        async def call(*args: Any, **named: Any) -> Any:
             await asyncio.sleep(self._dice.uniform(0, 0.2))
-            result = await method(*args)
+            result = await method(*args, **named)
             await asyncio.sleep(self._dice.uniform(0, 0.2))
             return result
 
