@@ -117,7 +117,7 @@ async def test_a_terminal_that_is_gone_keeps_the_answer_for_later(
             raise BrokenPipeError(32, "Broken pipe")
 
     monkeypatch.setattr(sys, "stdout", Gone())
-    with pytest.raises(TransientError, match="the terminal is gone"):
+    with pytest.raises(TransientError, match="the terminal does not take it"):
         await channel.send(message(channel.render("anyone there?")[0]))
 
 
