@@ -1,8 +1,10 @@
 """Holds the vendor's SDK and its connections; it decides nothing."""
 
+from http import HTTPStatus
 from typing import Any, cast
 
 from telegram import Bot
+from telegram.error import TelegramError
 from telegram.request import HTTPXRequest
 
 from bots.platforms.telegram.settings import Settings
@@ -16,7 +18,22 @@ POLL_SLACK_SECONDS = 10.0
 """How much later than its own time limit a poll may be answered."""
 
 
-class UpdatesRequest(HTTPXRequest):
+class NotFoundError(TelegramError):
+    """Telegram's answer to a malformed token and to a path that it does not know."""
+
+
+class Calls(HTTPXRequest):
+    """The SDK takes a 404 for a refused token, as it takes a 401. It proves that nothing was done,
+    but one of them is no reason to give up for good."""
+
+    async def do_request(self, *arguments: Any, **named: Any) -> tuple[int, bytes]:  # noqa: ANN401
+        code, payload = await super().do_request(*arguments, **named)
+        if code == HTTPStatus.NOT_FOUND and payload.lstrip().startswith(b"{"):
+            raise NotFoundError("Not found; is TELEGRAM_BOT_TOKEN or TELEGRAM_API_URL mistyped?")
+        return code, payload
+
+
+class UpdatesRequest(Calls):
     """Leaves every update unread, under ``RAW``: the SDK reads a batch as a whole, and one update
     that it cannot read would hide all that came with it, again and again."""
 
@@ -36,7 +53,7 @@ class Client:
         self._updates = UpdatesRequest(
             read_timeout=POLL_SLACK_SECONDS, connect_timeout=CONNECT_SECONDS
         )
-        self._calls = HTTPXRequest(read_timeout=SEND_SECONDS, connect_timeout=CONNECT_SECONDS)
+        self._calls = Calls(read_timeout=SEND_SECONDS, connect_timeout=CONNECT_SECONDS)
         self.bot = Bot(
             settings.token,
             base_url=f"{settings.api_url}/bot",

@@ -16,6 +16,7 @@ from telegram.error import (
     TelegramError,
 )
 
+from bots.platforms.telegram.client import NotFoundError
 from core.errors import PermanentError, StillhereError, TransientError, UnknownOutcomeError
 
 Fault = Literal["refused", "conflict", "slow down", "moved", "rejected", "unsent", "unknown"]
@@ -44,6 +45,8 @@ def fault_of(error: Exception) -> Fault:
             return "moved"
         case Forbidden() | BadRequest():
             return "rejected"
+        case NotFoundError():
+            return "unsent"
         case NetworkError(__cause__=cause) if isinstance(cause, _UNSENT):
             return "unsent"
         case _:

@@ -7,7 +7,7 @@ from telegram import Bot, Update
 
 from bots.platforms.telegram.client import RAW
 from bots.platforms.telegram.intake import Intake
-from bots.platforms.telegram.patience import Patience
+from bots.platforms.telegram.patience import Patience, TokenRefusedError
 from bots.platforms.telegram.signs import Signs
 from bots.platforms.telegram.translate import WANTED
 
@@ -27,7 +27,10 @@ class Poller:
         """Until it is cancelled. Raises TokenRefusedError."""
         await self._patience.insist(self._end_webhook)
         while True:
-            for update in await self._patience.insist(self._poll):
+            updates = await self._patience.insist(self._poll)
+            if self._signs.refused:
+                raise TokenRefusedError
+            for update in updates:
                 await self._patience.insist(partial(self._intake.take, update.api_kwargs[RAW]))
                 self._signs.receiving()
                 self._offset = max(self._offset or 0, update.update_id + 1)

@@ -64,9 +64,11 @@ class Signs:
         self._last_sign = self._clock.now()
 
     def receiving(self) -> None:
+        """Said of a poll; what a call was refused for meanwhile stands."""
         self.heard()
         self._received = self._last_sign
-        self.enter("receiving")
+        if not self.refused:
+            self.enter("receiving")
 
     def enter(self, state: State, detail: str = "") -> None:
         changed = state != self._state

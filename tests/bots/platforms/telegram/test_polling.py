@@ -15,6 +15,8 @@ from tests.standins.telegram_user import User
 
 CONFLICT = Refuse(409, OTHER_POLLER)
 
+NOT_FOUND = Refuse(404, "Not Found")
+
 
 async def test_a_dm_is_taken_with_all_that_it_takes_to_answer(bench: Bench, ada: User) -> None:
     said = ada.says("hello")
@@ -143,8 +145,8 @@ async def test_a_refused_token_ends_it_with_one_line(bench: Bench, ada: User) ->
 
 @pytest.mark.parametrize(
     "fault",
-    [BAD_GATEWAY, GARBAGE, Reset(), Refuse(500, "oops"), Raw(404, "<html>")],
-    ids=["502", "garbage", "reset", "500", "a proxy's 404"],
+    [BAD_GATEWAY, GARBAGE, Reset(), Refuse(500, "oops"), Raw(404, "<html>"), NOT_FOUND],
+    ids=["502", "garbage", "reset", "500", "a proxy's 404", "Telegram's 404"],
 )
 @pytest.mark.parametrize("method", ["getMe", "deleteWebhook", "getUpdates"])
 async def test_a_failing_call_is_made_again(
@@ -296,9 +298,10 @@ async def test_a_check_names_the_bot_and_takes_no_message(tg: TelegramStandIn, a
         (Refuse(401, "Unauthorized"), "TELEGRAM_BOT_TOKEN"),
         (Reset(), "out of reach"),
         (Raw(404, "<html>"), "out of reach"),
+        (NOT_FOUND, "TELEGRAM_BOT_TOKEN"),
         (Raw(200, "[]", "application/json"), "out of reach"),
     ],
-    ids=["refused", "reset", "a proxy's 404", "strange"],
+    ids=["refused", "reset", "a proxy's 404", "Telegram's 404", "strange"],
 )
 async def test_a_check_says_what_is_wrong(tg: TelegramStandIn, fault: Fault, word: str) -> None:
     tg.faults.next("getMe", fault)

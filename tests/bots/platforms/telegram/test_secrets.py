@@ -28,7 +28,7 @@ async def test_the_token_is_never_logged(
     for name in MUTED:
         caplog.set_level(logging.WARNING, logger=name)
     tg.faults.next("getMe", BAD_GATEWAY, GARBAGE)
-    tg.faults.next("setMyCommands", Refuse(404, f"no method at /bot{tg.token}/setMyCommands"))
+    tg.faults.next("setMyCommands", Refuse(400, f"no method at /bot{tg.token}/setMyCommands"))
     tg.faults.next("getUpdates", Refuse(409, OTHER_POLLER), Reset(), GARBAGE)
     tg.updates.add("message", {"message_id": 1, "chat": "not a chat"})
     with capture_logs() as logs:
