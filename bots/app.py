@@ -43,7 +43,7 @@ LEASE_SECONDS = 15.0
 QUIET_SECONDS = 0.1
 WRITE_SECONDS = 3.0
 """A host's own patience with a health check is seldom longer than five."""
-CLAIM_LEASES = 4
+CLAIM_LEASES = 2
 """How many times longer a message on its way stays claimed: a slow platform needs that."""
 SIGN_SECONDS = 60.0
 """How often the last sign of life of each platform is written down, for ``doctor``."""

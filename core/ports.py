@@ -25,7 +25,7 @@ from core.domain.state import SessionState
 
 Platforms = frozenset[str] | None
 """Only what belongs to these platforms, so that a process sees what it can serve; None for all."""
-PreviewState = Literal["opened", "sent", "lost"]
+PreviewState = Literal["opened", "sent", "held", "lost"]
 
 
 class Lease(msgspec.Struct, frozen=True):
@@ -186,7 +186,8 @@ class Outbox(Protocol):
 
     async def open_preview(self, message: OutboxMessage, lease: Lease) -> tuple[PreviewState, str]:
         """Makes the preview's row, sending, where there is none: («opened», ""). Otherwise
-        («sent», the platform's id), or («lost», "") when it failed or its outcome is unknown."""
+        («sent», the platform's id), or («lost», "") when it failed or its outcome is unknown.
+        («held», "") and no row while an older message of the lane is still to be sent."""
         ...
 
     async def backlog(self) -> dict[str, int]:

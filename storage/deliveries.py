@@ -102,6 +102,11 @@ _NOT_KNOWN = (
     .values(state="unknown", holds=_is_message, error=sa.bindparam("why"))
 )
 _OLD_PREVIEW = sa.select(outbox.c.state, outbox.c.platform_id).where(_of_id).with_for_update()
+_OTHERS = (
+    sa.select(outbox.c.id)
+    .where(_holds, outbox.c.lane == sa.bindparam("of_lane"), outbox.c.id != sa.bindparam("of_id"))
+    .limit(1)
+)
 _REOPEN = (
     sa.update(outbox)
     .where(_of_id)
@@ -160,16 +165,16 @@ def open_preview(
 ) -> tuple[PreviewState, str]:
     """One that is pending again was proved not to be out: it is opened anew."""
     row = preview_row(message, lease)
-    made = insert(dialect, outbox).on_conflict_do_nothing(index_elements=["id"])
-    if connection.execute(made.returning(outbox.c.id), row).first() is not None:
-        return "opened", ""
-    state, platform_id = connection.execute(_OLD_PREVIEW, {"of_id": row["id"]}).one()
-    if state == "sent":
-        return "sent", platform_id
-    if state != "pending":
-        return "lost", ""
-    again = {"owner": lease.owner, "lease_until": row["lease_until"], "of_id": row["id"]}
-    connection.execute(_REOPEN, again)
+    old = connection.execute(_OLD_PREVIEW, {"of_id": row["id"]}).first()
+    if old is not None and old.state != "pending":
+        return ("sent", old.platform_id) if old.state == "sent" else ("lost", "")
+    if connection.execute(_OTHERS, {"of_id": row["id"], "of_lane": row["lane"]}).first():
+        return "held", ""
+    if old is None:
+        connection.execute(insert(dialect, outbox), row)
+    else:
+        again = {"owner": lease.owner, "lease_until": row["lease_until"], "of_id": row["id"]}
+        connection.execute(_REOPEN, again)
     return "opened", ""
 
 

@@ -239,10 +239,11 @@ class MemoryStore:
         row = preview_row(message, lease)
         await self._turn()
         old = self._outbox.get(row["id"])
-        if old is not None and old["state"] == "sent":
-            return "sent", old["platform_id"]
         if old is not None and old["state"] != "pending":
-            return "lost", ""
+            return ("sent", old["platform_id"]) if old["state"] == "sent" else ("lost", "")
+        others = (one for one in self._outbox.values() if one["id"] != row["id"])
+        if any(one["holds"] and one["lane"] == row["lane"] for one in others):
+            return "held", ""
         self._outbox[row["id"]] = row
         return "opened", ""
 

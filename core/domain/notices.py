@@ -67,6 +67,6 @@ def cancelled(reason: CancelReason, where: str) -> str | None:
         case "steps":
             return f"{where} I had reached the limit of steps for one answer. Say “go on” if I may."
         case "interrupt":
-            return f"_({where} I take your new message instead; /retry goes back.)_"
+            return f"_({where} I take your new message instead; repeat the old one if it matters.)_"
         case "stop" | "new":
             return None

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
 
-PATIENCE = 60.0
+PATIENCE = 20.0
 """Seconds after which nobody waits any longer for another's running step to end."""
 
 

@@ -20,7 +20,7 @@ TICK = 0.4
 TYPING_EVERY = 4.0
 """No platform shows typing for less than five seconds."""
 TYPING_LONGEST = 600.0
-CLOSING = 2.0
+CLOSING = 1.0
 """Seconds that a call under way may take when the answer is there."""
 
 log = structlog.get_logger(__name__)
@@ -139,7 +139,7 @@ class Preview:
         match state:
             case "lost":
                 return False
-            case "sent":
+            case "sent" | "held":
                 return True
             case "opened":
                 return await self._send(message)

@@ -144,6 +144,7 @@ async def test_a_preview_that_was_proved_not_to_be_out_is_opened_anew(store: Sto
     await store.retry("p", at(), "429")
     await put(store, letter("a"))
     assert await names(store) == ["a"]
+    await store.sent("a", "1", at())
     assert await store.open_preview(preview, lease()) == ("opened", "")
     await store.sent("p", "77", at())
     assert await store.open_preview(preview, lease()) == ("sent", "77")
@@ -166,3 +167,13 @@ async def test_a_process_sees_only_the_rows_of_its_platforms(store: Store) -> No
     await store.unknown("a", "cut")
     assert await store.unsettled(at(), platforms=elsewhere) == ()
     assert len(await store.unsettled(at(), platforms=here)) == 1
+
+
+async def test_a_preview_does_not_overtake_an_older_message_of_its_lane(store: Store) -> None:
+    preview = letter("p", "a", kind="preview")
+    await put(store, letter("a1", "a"))
+    assert await store.open_preview(preview, lease()) == ("held", "")
+    await names(store)
+    assert await store.open_preview(preview, lease()) == ("held", "")
+    await store.sent("a1", "5", at())
+    assert await store.open_preview(preview, lease()) == ("opened", "")

@@ -340,6 +340,7 @@ async def test_a_message_set_aside_still_finds_its_preview(store: Store) -> None
     await store.set_aside(KEY, at())
     (claimed,) = await store.claim(at(), lease())
     assert claimed.preview_id == "77"
+    await store.sent(claimed.message.id, "78", at())
     assert await store.open_preview(letter("p", kind="preview"), lease()) == ("opened", "")
 
 

@@ -12,8 +12,8 @@ from bots.platforms.telegram.settings import Settings
 RAW = "raw"
 CONNECT_SECONDS = 5.0
 SEND_SECONDS = 10.0
-"""A send that is cut short may be said twice, so Telegram gets time to answer. Two sends and two
-edits, the most that one row may need, stay below the 48 s that delivery gives a row."""
+"""A send that is cut short may be said twice, so Telegram gets time to answer. An edit and a send,
+what a row may need, stay below the 24 s that delivery gives a row."""
 POLL_SLACK_SECONDS = 10.0
 """How much later than its own time limit a poll may be answered."""
 
