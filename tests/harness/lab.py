@@ -97,6 +97,7 @@ class Lab:
         self._pid = 0
         self._keeper: asyncio.Task[None] | None = None
         self._wanted = False
+        self._parting = signal.SIGTERM
         self._life = 0
         self._status: int | None = None
 
@@ -110,9 +111,7 @@ class Lab:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        self._wanted = False
-        if self._pid:
-            os.kill(self._pid, signal.SIGKILL)
+        self._part(signal.SIGKILL)
         if self._keeper is not None:
             await self._keeper
         await asyncio.gather(
@@ -129,12 +128,16 @@ class Lab:
 
     async def down(self) -> int | None:
         """SIGTERM, and the exit code; None where it had to be started again to hear it."""
-        self._wanted = False
-        if self._pid:
-            os.kill(self._pid, signal.SIGTERM)
+        self._part(signal.SIGTERM)
         assert self._keeper is not None
         await self._keeper
         return self._status
+
+    def _part(self, number: signal.Signals) -> None:
+        """One that is being started just now hears it as soon as it has a pid."""
+        self._wanted, self._parting = False, number
+        if self._pid:
+            os.kill(self._pid, number)
 
     async def _keep(self) -> None:
         while True:
@@ -147,6 +150,8 @@ class Lab:
             if not self._wanted:
                 return
             self._pid = await self._zygote.spawn(self._birth(again=True))
+            if not self._wanted:
+                os.kill(self._pid, self._parting)
 
     async def quiet(self, patience: float) -> None:
         """Until `stillhere sessions list` would show no conversation at work."""

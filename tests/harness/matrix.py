@@ -10,6 +10,8 @@ from tests.harness.lab import NO_KILL, Cell, Lab, Zygote
 from tests.harness.talk import Talk, faults_of
 
 AT_A_TIME = 5
+CELL_SECONDS = 240.0
+"""A cell that hangs is a fault to be told, not a run that never ends."""
 
 
 class Result(msgspec.Struct, frozen=True):
@@ -38,9 +40,10 @@ async def run_cell(zygote: Zygote, folder: Path, database: str, cell: Cell) -> R
     async with Lab(zygote, folder, database, cell) as lab:
         talk = Talk(lab)
         try:
-            await talk.run()
+            async with asyncio.timeout(CELL_SECONDS):
+                await talk.run()
             found = faults_of(talk, cell)
-        except AssertionError as error:
+        except (AssertionError, TimeoutError) as error:
             found = [f"{error}"[:300], *faults_of(talk, cell), lab.log()[-3000:]]
     texts = talk.ada.bot_texts()
     return Result(cell, found, lab.died > 0, len(set(texts)) < len(texts))
