@@ -308,3 +308,54 @@ def test_an_answer_goes_where_the_newest_message_came_from() -> None:
     world.replies("to two")
 
     assert [said.address for said in world.said] == [HOME, elsewhere]
+
+
+def test_a_second_refusal_is_tried_once_without_what_stands_before() -> None:
+    world = World()
+    world.says("something that offends")
+    world.replies("an answer")
+    world.says("harmless")
+    world.fails("refused")
+    world.says("harmless too")
+    world.fails("refused")
+
+    assert world.state.phase is Phase.THINKING
+    assert users(world) == ["harmless too"]
+    world.replies("now it works")
+    assert world.texts[-1] == "now it works"
+
+
+def test_a_refusal_that_stays_ends_with_the_way_out() -> None:
+    world = World()
+    world.says("one")
+    world.replies("an answer")
+    for text in ("two", "three"):
+        world.says(text)
+        world.fails("refused")
+    world.fails("refused")
+
+    assert world.turn == 0
+    assert "/new" in world.texts[-1]
+
+
+def test_a_context_that_has_to_shrink_again_and_again_is_said_once() -> None:
+    world = World()
+    for number in range(9):
+        world.says(f"message {number}")
+        world.replies("answer")
+    world.says("the last")
+    for _ in range(4):
+        world.fails("too_long")
+
+    assert sum("out of my view" in text for text in world.texts) == 1
+
+
+def test_what_ran_before_a_crash_is_never_listed_as_not_done() -> None:
+    world = World()
+    world.says("book it")
+    world.replies("", *calls("book"))
+    world.starts("c1")
+    world.crashes()
+    world.command("stop")
+
+    assert "Started, outcome unknown: book." in world.texts[-1]

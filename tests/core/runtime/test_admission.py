@@ -1,5 +1,7 @@
 """How a message is taken, as its sender and the platform see it."""
 
+import asyncio
+
 import pytest
 from msgspec.structs import replace
 
@@ -250,3 +252,46 @@ def spoil(ground: Ground) -> None:
     log = ground.store._logs[KEY]  # pyright: ignore[reportPrivateUsage]
     log[-1] = replace(log[-1], data=log[0].data, type=log[0].type)
     ground.store._snapshots.clear()  # pyright: ignore[reportPrivateUsage]
+
+
+@in_virtual_time
+async def test_someone_who_is_let_in_by_a_setting_can_become_the_owner() -> None:
+    ground = Ground()
+    process = await ground.starts()
+    await process.access.claim_code("S3CRET")
+
+    await process.hears("/start S3CRET")
+    await passes(2)
+
+    assert await process.access.owner() == "chat:7"
+
+
+@in_virtual_time
+async def test_two_who_claim_at_once_are_both_answered_and_one_owns_it() -> None:
+    ground = Ground()
+    ground.allowed = NOBODY
+    process = await ground.starts()
+    await process.access.claim_code("S3CRET")
+    bo = {"address": replace(HOME, chat="8"), "user": "8"}
+
+    await asyncio.gather(process.hears("/start S3CRET"), process.hears("/start S3CRET", **bo))
+    await passes(2)
+
+    assert sorted("You are my owner now" in text for text in ground.chat.texts) == [False, True]
+
+
+@in_virtual_time
+async def test_two_messages_that_find_a_broken_log_set_it_aside_once() -> None:
+    ground = Ground("Hello", "one", "two")
+    first = await ground.starts()
+    await first.hears("hi")
+    await passes(2)
+    first.dies()
+    spoil(ground)
+    second = await ground.starts()
+
+    await asyncio.gather(second.hears("first"), second.hears("second"))
+    await passes(5)
+
+    assert sum("could not be read" in text for text in ground.chat.texts) == 1
+    assert await ground.outcomes() == {"answered": 3}

@@ -256,3 +256,27 @@ class Breaking:
             self.left -= 1
             raise StorageError("the disk is full")
         return await self._real(*args, **named)
+
+
+@in_virtual_time
+async def test_a_bug_in_one_channel_does_not_end_the_only_exit() -> None:
+    ground, process = await service("one", "two")
+    ground.chat.faults.append(RuntimeError("a bug"))  # pyright: ignore[reportArgumentType]
+
+    await process.hears("hi")
+    await passes(60)
+    await process.hears("more")
+    await passes(60)
+
+    assert ground.chat.texts[-1] == "two"
+
+
+@in_virtual_time
+async def test_a_platform_that_says_when_to_come_back_is_never_given_up() -> None:
+    ground, process = await service("at last")
+    ground.chat.faults.extend(TransientError("refused", retry_after=60.0) for _ in range(250))
+
+    await process.hears("hi")
+    await passes(60 * 260)
+
+    assert ground.chat.texts == ["at last"]

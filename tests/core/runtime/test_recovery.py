@@ -211,3 +211,21 @@ async def test_a_turn_of_a_platform_that_is_not_set_up_waits_for_it() -> None:
     await passes(100)
 
     assert ground.chat.texts[-1] == "found"
+
+
+@in_virtual_time
+async def test_a_process_leaves_its_own_living_turn_alone_when_its_lease_ran_out() -> None:
+    ground = Ground(asks("pay"), "paid once")
+    ground.tools["pay"].seconds = 30
+    process = await ground.starts()
+    await process.hears("pay it")
+    await passes(2)
+    process.forgets_to_renew()
+    await passes(LEASE + 1)
+    await process.recovery.run()
+    await passes(30)
+
+    assert ground.chat.texts == ["paid once"]
+    assert sum(ground.tools["pay"].started.values()) == 1
+    shown = [getattr(m, "text", "") for m in ground.script.requests[-1].messages]
+    assert "pay: done" in shown
