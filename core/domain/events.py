@@ -20,7 +20,7 @@ from core.domain.messages import (
 )
 
 OpenReason = Literal["first", "idle", "daily", "new", "suspended", "reminder"]
-CloseReason = Literal["idle", "daily", "new", "suspended", "quarantined"]
+CloseReason = Literal["idle", "daily", "new", "suspended"]
 SuspendReason = Literal["stop", "no_progress"]
 InterruptReason = Literal["shutdown", "crash"]
 CancelReason = Literal["stop", "new", "interrupt", "steps"]

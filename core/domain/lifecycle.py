@@ -92,13 +92,7 @@ def ensure_session(draft: Draft, address: Address, opener: ev.OpenReason | None 
     close_if_over(draft)
     if draft.state.session is not None:
         return
-    reason: ev.OpenReason = "first"
-    match draft.state.closed_reason:
-        case "idle" | "daily" | "suspended" | "new" as why:
-            reason = why
-        case "quarantined" | None:
-            pass
-    open_session(draft, opener or reason, address)
+    open_session(draft, opener or draft.state.closed_reason or "first", address)
 
 
 def start_next(draft: Draft) -> None:

@@ -48,10 +48,11 @@ class Recovery:
     async def _next(self, seen: set[str]) -> tuple[str, ...]:
         """A turn that a task of ours works on is not abandoned, even if its lease ran out while the
         database was away or the machine slept."""
+        passed_over = seen | set(self._working())
         found = await self._store.abandoned(
-            self._clock.now(), AT_ONCE + len(seen), self._sessions.platforms
+            self._clock.now(), AT_ONCE + len(passed_over), self._sessions.platforms
         )
-        return tuple(key for key in found if key not in seen and key not in self._working())
+        return tuple(key for key in found if key not in passed_over)
 
     async def _take_up(self, key: str) -> None:
         def decision(state: SessionState, at: datetime) -> tuple[Event, ...]:
