@@ -3,83 +3,56 @@
 import asyncio
 import importlib
 import os
+import random
 import signal
 import sys
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Any, cast
 
 import msgspec
 
 from bots.app import Ground
 from bots.cli.common import prepare
-from bots.clock import SystemClock
 from bots.platforms.telegram import PLATFORM
 from bots.process import open_store, serve
 from bots.web import bind
-from core.ports import Store, Tool, ToolContext, ToolOutput
-from core.tools import FunctionTool
+from core.models.litellm import LiteLLMModel, Options
+from core.ports import Claimed, Store
+from tests.harness.kills import Kill, Write
+from tests.harness.tools import TOOLS, note
 
 WRITES = ("commit", "claim", "sent", "retry", "give_up", "unknown", "open_preview")
-LEDGER = "LEDGER"
 
 
 class Birth(msgspec.Struct, frozen=True, kw_only=True):
-    """``kill_at`` counts the writes of this process from 1; 0 for none. ``trace`` is a file that
-    gets a line a write."""
+    """``trace`` is a file that gets a line a write. ``lease`` and ``silence`` (of the model) are in
+    seconds of the service's clock, which runs ``rate`` times as fast as ours since ``epoch``."""
 
     environment: dict[str, str]
     log: str
     trace: str
-    kill_at: int = 0
-    kill_after: bool = False
+    kill: Kill | None = None
     lease: float = 2.0
+    silence: float = 3.0
+    rate: float = 1.0
+    epoch: datetime = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-class NoArguments(msgspec.Struct, frozen=True):
-    pass
+class RatedClock:
+    """``core.ports.Clock``: real time, or a faster one that is the same in each life."""
 
+    def __init__(self, rate: float, epoch: datetime) -> None:
+        self._rate = rate
+        self._epoch = epoch
 
-class NoteArguments(msgspec.Struct, frozen=True):
-    what: Annotated[str, msgspec.Meta(description="What to pay for.")]
+    def now(self) -> datetime:
+        since = (datetime.now(UTC) - self._epoch).total_seconds()
+        return self._epoch + timedelta(seconds=since * self._rate)
 
-
-async def look(arguments: NoArguments, context: ToolContext) -> ToolOutput:
-    await context.sleep(0.05)
-    return ToolOutput(value="all quiet")
-
-
-async def charge(arguments: NoteArguments, context: ToolContext) -> ToolOutput:
-    """The effect is a line in a file that the test reads: it must never stand there twice."""
-    await context.sleep(0.05)
-    _note(os.environ[LEDGER], f"{arguments.what} {context.call_key}")
-    await context.sleep(0.05)
-    return ToolOutput(value="charged")
-
-
-TOOLS: dict[str, Tool] = {
-    "look": FunctionTool(
-        name="look",
-        description="Looks.",
-        arguments=NoArguments,
-        act=look,
-        effect="read_only",
-        timeout=10,
-    ),
-    "charge": FunctionTool(
-        name="charge",
-        description="Charges.",
-        arguments=NoteArguments,
-        act=charge,
-        effect="unsafe",
-        timeout=10,
-    ),
-}
-
-
-def _note(path: str, line: str) -> None:
-    with Path(path).open("a", encoding="utf-8") as file:
-        file.write(f"{line}\n")
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds / self._rate)
 
 
 class KillingStore:
@@ -100,25 +73,42 @@ class KillingStore:
     ) -> Callable[..., Awaitable[Any]]:
         async def counted(*args: Any, **kwargs: Any) -> Any:
             if name == "claim":
-                claimed = await write(*args, **kwargs)
-                if claimed:
-                    self._note(name, after=False)
-                    self._note(name, after=True)
-                return claimed
-            self._note(name, after=False)
+                return self._claimed(await write(*args, **kwargs))
+            number = self._passes(Write(name, _row_of(name, args)))
             try:
                 return await write(*args, **kwargs)
             finally:
-                self._note(name, after=True)
+                self._dies_if(number, after=True)
 
         return counted
 
-    def _note(self, name: str, *, after: bool) -> None:
-        if not after:
-            self._count += 1
-            _note(self._birth.trace, f"{self._count} {name}")
-        if self._count == self._birth.kill_at and after == self._birth.kill_after:
+    def _claimed(self, rows: tuple[Claimed, ...]) -> tuple[Claimed, ...]:
+        """Looking at an empty outbox is no write. An edit that is made twice is made once."""
+        for row in rows:
+            number = self._passes(Write("claim", "" if row.preview_id else row.message.id))
+            self._dies_if(number, after=True)
+        return rows
+
+    def _passes(self, write: Write) -> int:
+        self._count += 1
+        note(self._birth.trace, msgspec.json.encode(write).decode())
+        self._dies_if(self._count, after=False)
+        return self._count
+
+    def _dies_if(self, number: int, *, after: bool) -> None:
+        kill = self._birth.kill
+        if kill is not None and (number, after) == (kill.number, kill.after):
             os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _row_of(name: str, args: tuple[Any, ...]) -> str:
+    match name:
+        case "commit":
+            return ""
+        case "open_preview":
+            return args[0].id
+        case _:
+            return args[0]
 
 
 def warm_up() -> None:
@@ -132,18 +122,21 @@ def live(birth: Birth) -> int:
     os.environ.clear()
     os.environ.update(birth.environment)
     settings = prepare({PLATFORM.name: PLATFORM}, sys.stderr)
+    clock = RatedClock(birth.rate, birth.epoch)
 
     async def run() -> None:
         with bind(settings.port) as listener:
-            port_file = Path(birth.trace).with_suffix(".port")
-            port_file.write_text(str(listener.getsockname()[1]), encoding="utf-8")
+            port = str(listener.getsockname()[1])
+            Path(birth.trace).with_suffix(".port").write_text(port, encoding="utf-8")
             store = await open_store(settings.database)
+            options = Options(name=settings.model, silence=birth.silence, total=60.0)
             ground = Ground(
                 settings=settings,
                 environment=birth.environment,
                 store=cast(Store, KillingStore(cast(Store, store), birth)),
                 platforms={PLATFORM.name: PLATFORM},
-                clock=SystemClock(),
+                clock=clock,
+                model=LiteLLMModel(options, clock.sleep, random.Random()),
                 tools=TOOLS,
                 lease=birth.lease,
             )

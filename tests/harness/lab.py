@@ -3,16 +3,22 @@
 import asyncio
 import os
 import signal
+import socket
 import sys
-from collections.abc import AsyncGenerator
+from collections import defaultdict
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import httpx
 import msgspec
 
+from core.domain.events import Recorded
 from storage.store import SqlStore
-from tests.harness.child import LEDGER, Birth
-from tests.harness.scripted import respond
+from tests.harness.child import Birth
+from tests.harness.kills import NO_KILL, Cell, Kill, Kind, Write, kills_of
+from tests.harness.scripted import Script
+from tests.harness.tools import LEDGER
 from tests.harness.zygote import Request
 from tests.standins.base import Call
 from tests.standins.faults import Fault, Reset
@@ -20,9 +26,9 @@ from tests.standins.openai import OpenAIStandIn
 from tests.standins.telegram import TelegramStandIn
 
 ROOT = Path(__file__).parents[2]
-QUIET_METHODS = ("getMe", "setMyCommands", "deleteWebhook", "sendChatAction")
+QUIET_METHODS = ("getMe", "setMyCommands", "deleteWebhook", "setWebhook", "sendChatAction")
 """Calls that a kill around them is not counted for: nothing a user sees hangs on them."""
-START_SECONDS = 30.0
+LOOK_SECONDS = 0.05
 
 
 class Zygote:
@@ -48,12 +54,13 @@ class Zygote:
 
 
 @asynccontextmanager
-async def zygote() -> AsyncGenerator[Zygote]:
+async def zygote(root: Path = ROOT) -> AsyncGenerator[Zygote]:
+    """Of the service whose code lies under ``root``."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
         "tests.harness.zygote",
-        cwd=ROOT,
+        cwd=root,
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
     )
@@ -65,41 +72,39 @@ async def zygote() -> AsyncGenerator[Zygote]:
         await process.wait()
 
 
-class Cell(msgspec.Struct, frozen=True):
-    """Where to kill: the ``number``-th write, or counted outside call, since the ``life``-th start
-    on purpose; before it has an effect, or after and before anyone is told."""
+class Place(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a lab works: a folder of its own, and a database that has its tables already."""
 
-    kind: str
-    life: int
-    number: int
-    after: bool
-
-    def __str__(self) -> str:
-        return f"{self.kind} {self.life}.{self.number} {'after' if self.after else 'before'}"
-
-
-NO_KILL = Cell("none", 0, 0, after=False)
+    folder: Path
+    database: str
+    environment: dict[str, str] = {}
+    lease: float = 2.0
+    rate: float = 1.0
+    webhook: bool = False
 
 
 class Lab:
-    """``died`` counts the lives that ended by SIGKILL."""
+    """``died`` counts the lives that ended by SIGKILL, ``lives`` all of them."""
 
-    def __init__(self, zygote: Zygote, folder: Path, database: str, cell: Cell) -> None:
+    def __init__(self, zygote: Zygote, place: Place, cell: Cell = NO_KILL) -> None:
         self.telegram = TelegramStandIn()
-        self.model = OpenAIStandIn(respond)
+        self.model = OpenAIStandIn(Script())
         self.died = 0
-        self.calls: dict[int, list[str]] = {}
-        self._killed = False
+        self.lives = 0
+        self.codes: list[int] = []
+        self.calls: defaultdict[int, list[str]] = defaultdict(list)
+        self.when_dead: Callable[[], object] | None = None
+        self.spoil: Callable[[Call], Fault | None] = lambda call: None
         self._zygote = zygote
-        self._folder = folder
-        self._database = database
+        self._place = place
         self._cell = cell
         self._pid = 0
         self._keeper: asyncio.Task[None] | None = None
         self._wanted = False
         self._parting = signal.SIGTERM
-        self._life = 0
-        self._status: int | None = None
+        self._killed: set[Kill] = set()
+        self._store: SqlStore | None = None
+        self._port = _free_port() if place.webhook else 0
 
     async def __aenter__(self) -> "Lab":
         self.telegram.start()
@@ -114,24 +119,89 @@ class Lab:
         self._part(signal.SIGKILL)
         if self._keeper is not None:
             await self._keeper
+        if self._store is not None:
+            await self._store.close()
         await asyncio.gather(
             asyncio.to_thread(self.telegram.stop), asyncio.to_thread(self.model.stop)
         )
 
+    @property
+    def pid(self) -> int:
+        """0 while it is down."""
+        return self._pid
+
     async def up(self) -> None:
         """Starts the service and keeps it up, as a supervisor does, until ``down``."""
         self._wanted = True
-        self._life += 1
-        self.calls[self._life] = []
-        self._pid = await self._zygote.spawn(self._birth(again=False))
+        await self._spawn()
         self._keeper = asyncio.create_task(self._keep())
 
-    async def down(self) -> int | None:
-        """SIGTERM, and the exit code; None where it had to be started again to hear it."""
+    async def down(self) -> None:
+        """SIGTERM, and until it is gone. One that was killed meanwhile stays down."""
         self._part(signal.SIGTERM)
         assert self._keeper is not None
         await self._keeper
-        return self._status
+
+    def kill(self) -> None:
+        if self._pid:
+            os.kill(self._pid, signal.SIGKILL)
+
+    async def store(self) -> SqlStore:
+        """For reading, as `stillhere sessions` does it beside the running service."""
+        if self._store is None:
+            self._store = await SqlStore.open(self._place.database, read_only=True)
+        return self._store
+
+    async def settled(self, patience: float) -> None:
+        """Until nobody waits for anything: no turn is open, no message pending or under way."""
+        async with asyncio.timeout(patience):
+            while not await self._is_settled():  # noqa: ASYNC110
+                await asyncio.sleep(LOOK_SECONDS)
+
+    async def _is_settled(self) -> bool:
+        if self.telegram.updates.pending:
+            return False
+        store = await self.store()
+        if any(info.open_turn for info in await store.streams()):
+            return False
+        waits = sum(n for state, n in (await store.backlog()).items() if state != "failed")
+        counts = await store.ledger()
+        return not waits and not any(c.get("pending") for c in counts.values())
+
+    async def logs(self) -> dict[str, tuple[Recorded, ...]]:
+        store = await self.store()
+        return {info.key: await store.events(info.key) for info in await store.streams()}
+
+    async def readiness(self) -> tuple[int, str]:
+        """What a host's health check is told; 0 when nobody listens."""
+        try:
+            async with httpx.AsyncClient(timeout=8.0) as client:
+                answer = await client.get(f"http://127.0.0.1:{self._heard_on()}/readyz")
+        except (httpx.TransportError, OSError) as error:
+            return 0, repr(error)
+        return answer.status_code, answer.text
+
+    def writes(self) -> dict[int, list[Write]]:
+        """Of each life, until its end, in order."""
+        return {life: self._written(life) for life in range(1, self.lives + 1)}
+
+    def kills(self) -> list[Kill]:
+        """Every place to kill that this run has passed."""
+        found: list[Kill] = []
+        for life, writes in self.writes().items():
+            names = [write.name for write in writes]
+            found += [*kills_of(life, "write", names), *kills_of(life, "call", self.calls[life])]
+        return found
+
+    @property
+    def effects(self) -> list[str]:
+        """What the tools did, a line each."""
+        ledger = self._place.folder / "ledger"
+        return ledger.read_text(encoding="utf-8").splitlines() if ledger.exists() else []
+
+    def log(self) -> str:
+        path = self._place.folder / "log"
+        return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
 
     def _part(self, number: signal.Signals) -> None:
         """One that is being started just now hears it as soon as it has a pid."""
@@ -141,105 +211,97 @@ class Lab:
 
     async def _keep(self) -> None:
         while True:
-            self._status = await self._zygote.status(self._pid)
-            if self._status is None:
+            status = await self._zygote.status(self._pid)
+            if status is None:
                 await asyncio.sleep(0.02)
                 continue
             self._pid = 0
-            self.died += self._status == -signal.SIGKILL
+            self.codes.append(status)
+            self.died += status == -signal.SIGKILL
+            if self.when_dead is not None and status == -signal.SIGKILL:
+                self.when_dead()
             if not self._wanted:
                 return
-            self._pid = await self._zygote.spawn(self._birth(again=True))
+            await self._spawn()
             if not self._wanted:
                 os.kill(self._pid, self._parting)
 
-    async def quiet(self, patience: float) -> None:
-        """Until `stillhere sessions list` would show no conversation at work."""
-        store = await SqlStore.open(self._database, read_only=True)
-        try:
-            async with asyncio.timeout(patience):
-                while any(info.open_turn for info in await store.streams()):  # noqa: ASYNC110
-                    await asyncio.sleep(0.05)
-        finally:
-            await store.close()
-
-    def writes(self, life: int) -> list[str]:
-        """What was written in that life, until a kill, by name and in order."""
-        trace = self._trace(life)
-        lines = trace.read_text(encoding="utf-8").splitlines() if trace.exists() else []
-        return [line.split()[1] for line in lines]
-
-    def cells(self) -> list[Cell]:
-        """Every place to kill that this run has passed."""
-        found: list[Cell] = []
-        for life, calls in self.calls.items():
-            numbers = range(1, len(self.writes(life)) + 1)
-            found += [Cell("write", life, n, after) for n in numbers for after in (False, True)]
-            found += [
-                Cell("call", life, n, after)
-                for n, method in enumerate(calls, 1)
-                for after in ((True,) if method == "getUpdates" else (False, True))
-            ]
-        return found
+    async def _spawn(self) -> None:
+        self.lives += 1
+        self._pid = await self._zygote.spawn(self._birth(self.lives))
 
     def _trace(self, life: int) -> Path:
-        return self._folder / f"life{life}.trace"
+        return self._place.folder / f"life{life}.trace"
 
-    @property
-    def effects(self) -> list[str]:
-        ledger = self._folder / "ledger"
-        return ledger.read_text(encoding="utf-8").splitlines() if ledger.exists() else []
+    def _written(self, life: int) -> list[Write]:
+        trace = self._trace(life)
+        lines = trace.read_text(encoding="utf-8").splitlines() if trace.exists() else []
+        return [msgspec.json.decode(line, type=Write) for line in lines]
 
-    def log(self) -> str:
-        return (self._folder / "log").read_text(encoding="utf-8", errors="replace")
+    def _heard_on(self) -> int:
+        ports = [self._trace(life).with_suffix(".port") for life in range(self.lives, 0, -1)]
+        return next(int(port.read_text()) for port in ports if port.exists())
 
-    def _birth(self, *, again: bool) -> Birth:
-        here = self._cell.kind == "write" and self._cell.life == self._life and not again
-        kill = self._cell if here else NO_KILL
+    def _birth(self, life: int) -> Birth:
+        place = self._place
+        hook = {"TELEGRAM_MODE": "webhook", "PUBLIC_URL": f"http://127.0.0.1:{self._port}"}
         return Birth(
             environment={
                 "PATH": os.environ["PATH"],
-                "HOME": str(self._folder),
-                "DATABASE_URL": self._database,
-                "STILLHERE_DATA": str(self._folder),
+                "HOME": str(place.folder),
+                "DATABASE_URL": place.database,
+                "STILLHERE_DATA": str(place.folder),
                 "MODEL": "openai/test",
                 "OPENAI_API_KEY": "sk-stand-in-key",
                 "OPENAI_API_BASE": f"{self.model.url}/v1",
                 "TELEGRAM_BOT_TOKEN": self.telegram.token,
                 "TELEGRAM_API_URL": self.telegram.url,
                 "ALLOWED_USERS": "*",
-                "PORT": "0",
+                "PORT": str(self._port),
                 "DRAIN_SECONDS": "2",
                 "PTB_TIMEDELTA": "true",
-                LEDGER: str(self._folder / "ledger"),
+                LEDGER: str(place.folder / "ledger"),
+                **(hook if place.webhook else {}),
+                **place.environment,
             },
-            log=str(self._folder / "log"),
-            trace=str(self._folder / "again.trace" if again else self._trace(self._life)),
-            kill_at=kill.number,
-            kill_after=kill.after,
+            log=str(place.folder / "log"),
+            trace=str(self._trace(life)),
+            kill=self._cell.of(life, "write"),
+            lease=place.lease,
+            rate=place.rate,
         )
 
     def _before(self, call: Call) -> Fault | None:
         if not _counts(call):
             return None
-        self.calls[self._life].append(call.method)
-        return self._kill(call, after=False)
+        self.calls[self.lives].append(call.method)
+        return self._struck(call, after=False) or self.spoil(call)
 
     def _after(self, call: Call) -> Fault | None:
         if call.method == "getUpdates" and call.effect:
-            self.calls[self._life].append(call.method)
+            self.calls[self.lives].append(call.method)
         elif not _counts(call):
             return None
-        return self._kill(call, after=True)
+        return self._struck(call, after=True)
 
-    def _kill(self, call: Call, *, after: bool) -> Fault | None:
-        place = Cell("call", self._life, len(self.calls[self._life]), after)
-        if self._cell != place or self._killed or not self._pid:
+    def _struck(self, call: Call, *, after: bool) -> Fault | None:
+        kind: Kind = "call"
+        kill = self._cell.of(self.lives, kind)
+        place = (len(self.calls[self.lives]), after)
+        if kill is None or kill in self._killed or place != (kill.number, kill.after):
             return None
-        self._killed = True
-        os.kill(self._pid, signal.SIGKILL)
+        if not self._pid:
+            return None
+        self._killed.add(kill)
+        self.kill()
         return Reset()
 
 
 def _counts(call: Call) -> bool:
     return call.method not in (*QUIET_METHODS, "getUpdates")
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

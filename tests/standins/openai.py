@@ -36,7 +36,7 @@ UNSAFE = Refuse(
 )
 FILTERED = Reply(text="I can", finish_reason="content_filter")
 
-Respond = Callable[[Json], Reply]
+Respond = Callable[[Json], Reply | Refuse]
 
 
 def echo(request: Json) -> Reply:

@@ -1,0 +1,132 @@
+"""What a user could complain of after a run, and whether the books add up; from outside only."""
+
+from collections import Counter
+
+from core.domain import events as ev
+from core.domain.events import Recorded
+from core.domain.fold import apply
+from core.domain.state import Phase, SessionState
+from tests.harness.kills import Cell, may_double
+from tests.harness.scenarios import CHARGED, TAKEN, Scenario, Stage, Wishes
+from tests.harness.scripted import echoed
+
+AT_WORK = (Phase.THINKING, Phase.ACTING)
+
+
+async def faults_of(stage: Stage, scenario: Scenario, cell: Cell) -> list[str]:
+    """[] when all promises held."""
+    texts = stage.ada.bot_texts()
+    screen = Screen(texts, scenario.wishes)
+    allowed = may_double(cell, stage.lab.writes())
+    found = [*screen.missing, *screen.strange]
+    if screen.extra > allowed:
+        found.append(f"{screen.extra} messages too many, {allowed} allowed: {_short(texts)}")
+    found += _effects(stage, scenario.wishes, texts)
+    if stage.lab.model.violations:
+        found.append(f"illegal requests: {stage.lab.model.violations}")
+    return [*found, *await _books(stage), *await _order(stage)]
+
+
+class Screen:
+    """What is on it, measured against what was wished for; ``extra`` are doubles and remains."""
+
+    def __init__(self, texts: list[str], wishes: Wishes) -> None:
+        self._texts = texts
+        self._wishes = wishes
+        self._answers = Counter(said for text in texts for said in echoed(text))
+        self.missing = [
+            *(f"{said!r} was never answered" for said in wishes.answered if not self._counts(said)),
+            *(f"{said!r} never came" for said in wishes.said if not self._begin((said,))),
+            *(f"none of {some} came" for some in wishes.one_of if not self._begin(some)),
+            *self._unanswered(),
+        ]
+        remains = [text for text in texts if not self._is_known(text)]
+        self.strange = [f"{text!r} came out of nowhere" for text in remains if not self._part(text)]
+        self.extra = self._doubles() + sum(self._part(text) for text in remains)
+
+    def _counts(self, said: str) -> int:
+        return self._answers[said]
+
+    def _begin(self, beginnings: tuple[str, ...]) -> int:
+        return sum(text.startswith(beginnings) for text in self._texts)
+
+    def _unanswered(self) -> list[str]:
+        notices = self._begin((TAKEN, "Stopped at step", "A new conversation."))
+        open_ = [said for said in self._wishes.given_up if not self._counts(said)]
+        return [f"nobody spoke of {open_}"] if len(open_) > notices else []
+
+    def _doubles(self) -> int:
+        wishes = self._wishes
+        once = [self._begin((said,)) for said in wishes.said]
+        once += [self._begin(some) for some in wishes.one_of]
+        once += [self._begin((said,)) for said in wishes.may]
+        return sum(max(0, count - 1) for count in once) + self._repeated_answers()
+
+    def _repeated_answers(self) -> int:
+        seen: set[str] = set()
+        repeated = 0
+        for text in self._texts:
+            said = set(echoed(text))
+            repeated += bool(said & seen)
+            seen |= said
+        return repeated
+
+    def _is_known(self, text: str) -> bool:
+        wishes = self._wishes
+        heads = (*wishes.said, *(head for some in wishes.one_of for head in some), *wishes.may)
+        notices = (TAKEN,) if wishes.given_up else ()
+        wanted = {*wishes.answered, *wishes.given_up}
+        return text.startswith((*heads, *notices)) or bool(wanted & set(echoed(text)))
+
+    def _part(self, text: str) -> bool:
+        """A preview that nobody knows of any more, since its process died in the act."""
+        wishes = self._wishes
+        heads = (*wishes.said, *(head for some in wishes.one_of for head in some), *wishes.may)
+        whole = (*heads, "You wrote ", "Let me see.", "Thinking about it for ever")
+        return any(head.startswith(text) or text.startswith("You wrote ") for head in whole)
+
+
+def _effects(stage: Stage, wishes: Wishes, texts: list[str]) -> list[str]:
+    charges = [line for line in stage.lab.effects if line.startswith("charge ")]
+    sure = any(text.startswith(CHARGED[0]) for text in texts)
+    found = [f"the effect was repeated: {charges}"] if len(charges) > wishes.charges else []
+    if sure and not charges:
+        found.append("«charged» was said, and nothing was")
+    return found
+
+
+async def _books(stage: Stage) -> list[str]:
+    """P1, by the service's own count: what it took is what was sent, and nothing of it is open."""
+    store = await stage.lab.store()
+    counts = (await store.ledger()).get("telegram", {})
+    total = sum(counts.values())
+    found = [f"{stage.sent} messages were sent, {total} taken"] if total != stage.sent else []
+    if counts.get("pending"):
+        found.append(f"{counts['pending']} messages are still pending")
+    return found
+
+
+async def _order(stage: Stage) -> list[str]:
+    """A message never finds a turn at work that nobody works on: what a crash did is recorded
+    before any message is taken."""
+    found: list[str] = []
+    for key, log in (await stage.lab.logs()).items():
+        found += [f"{key}: {said!r} was taken before recovery" for said in _too_early(key, log)]
+    return found
+
+
+def _too_early(key: str, log: tuple[Recorded, ...]) -> list[str]:
+    state = SessionState(key=key)
+    found: list[str] = []
+    for recorded in log:
+        event = recorded.event
+        if isinstance(event, ev.MessageReceived) and event.inbound.text == "meanwhile":
+            turn = state.turn
+            if turn is not None and state.phase in AT_WORK and not turn.resumes:
+                found.append(event.inbound.text)
+        state = apply(state, recorded)
+    return found
+
+
+def _short(texts: list[str]) -> list[str]:
+    return [text if len(text) < 200 else f"{text[:60]}…" for text in texts]

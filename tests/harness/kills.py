@@ -1,0 +1,70 @@
+"""Where a process is killed, and what a run passed by; it kills nothing itself."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
+
+import msgspec
+
+Kind = Literal["write", "call"]
+
+
+class Kill(msgspec.Struct, frozen=True, kw_only=True):
+    """The ``number``-th write, or counted outside call, of the ``life``-th start of the service,
+    both from 1: before it has an effect, or after it and before anyone is told."""
+
+    life: int
+    kind: Kind
+    number: int
+    after: bool
+    what: str = ""
+
+    def __str__(self) -> str:
+        when = "after" if self.after else "before"
+        return f"{when} {self.kind} {self.life}.{self.number} ({self.what})"
+
+
+class Cell(msgspec.Struct, frozen=True):
+    """One run of a scenario with these kills; most have one."""
+
+    kills: tuple[Kill, ...] = ()
+
+    def __str__(self) -> str:
+        return ", then ".join(map(str, self.kills)) or "no kill"
+
+    def of(self, life: int, kind: Kind) -> Kill | None:
+        return next((k for k in self.kills if k.life == life and k.kind == kind), None)
+
+
+NO_KILL = Cell()
+
+
+class Write(msgspec.Struct, frozen=True):
+    """One line of a life's trace. ``name`` is the store's method, ``row`` the outbox row of a
+    message that is new to its chat, where the write is about one."""
+
+    name: str
+    row: str = ""
+
+
+def kills_of(life: int, kind: Kind, passed: Sequence[str]) -> Iterable[Kill]:
+    """Both sides of everything of that kind that the life passed by. What a poll brings can only
+    be cut off after it was fetched: before it nothing happens."""
+    for number, what in enumerate(passed, 1):
+        for after in (True,) if what == "getUpdates" else (False, True):
+            yield Kill(life=life, kind=kind, number=number, after=after, what=what)
+
+
+def may_double(cell: Cell, writes: Mapping[int, Sequence[Write]]) -> int:
+    """How many messages may have come twice: those that were claimed, new to their chat, and not
+    settled when their process was killed. Telegram cannot be asked whether they arrived."""
+    return sum(bool(_in_doubt(writes.get(life, ()))) for life in {k.life for k in cell.kills})
+
+
+def _in_doubt(writes: Sequence[Write]) -> set[str]:
+    begun: set[str] = set()
+    for write in writes:
+        if write.name in ("claim", "open_preview") and write.row:
+            begun.add(write.row)
+        elif write.name not in ("commit", "claim", "open_preview"):
+            begun.discard(write.row)
+    return begun

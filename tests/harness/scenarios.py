@@ -1,0 +1,376 @@
+"""The scenarios of the kill matrix: what one person does and what she must see; whatever dies, she
+only looks at her screen."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+
+import msgspec
+
+from tests.harness.lab import Lab
+from tests.harness.scripted import (
+    BUSY,
+    FIRST,
+    HANG,
+    LONG,
+    PARTS,
+    REMIND,
+    REMINDED,
+    SLOW,
+    SLOW_TOOL,
+    TOOLS,
+    echoed,
+    newest,
+)
+from tests.standins.telegram_chats import Message
+from tests.standins.telegram_user import User
+
+PATIENCE = 40.0
+ADA = 7
+CHARGED = ("Charged once.", "Charged, I think.")
+STOPPED = "Stopped at step"
+NOTHING_RUNS = "Nothing is running."
+NEW = "A new conversation."
+QUIET = "(It was quiet here for a while"
+BACK = "We are back in the conversation"
+TAKEN = "(Stopped at step"
+"""What the notice of a turn that gave way to a new message begins with."""
+PICKED_UP = "(I was interrupted; picking up at step"
+WAITS = "(The model's rate limit is reached"
+HANGING = "Thinking about it for ever"
+SEEING = "Let me see."
+
+
+class Wishes(msgspec.Struct, frozen=True, kw_only=True):
+    """What must be on the screen in the end. ``answered`` are messages, each in one answer;
+    ``said`` are beginnings of messages, one each; of a group in ``one_of`` one. ``may`` may stay,
+    once each. ``given_up`` are messages whose turn may have given way to a later one: each has an
+    answer or a notice."""
+
+    answered: tuple[str, ...] = ()
+    said: tuple[str, ...] = ()
+    one_of: tuple[tuple[str, ...], ...] = ()
+    may: tuple[str, ...] = ()
+    given_up: tuple[str, ...] = ()
+    charges: int = 0
+    """How many there may be at most; exactly so many when the answer is sure of it."""
+
+
+class Stage:
+    """What a scenario acts on, and what was sent in it."""
+
+    def __init__(self, lab: Lab) -> None:
+        self.lab = lab
+        self.ada: User = lab.telegram.user(ADA, "Ada")
+        self.sent = 0
+
+    def says(self, text: str) -> Message:
+        self.sent += 1
+        return self.ada.says(text)
+
+    def answers(self, said: str) -> bool:
+        return any(said in echoed(text) for text in self.ada.bot_texts())
+
+    async def read(self, said: str) -> None:
+        """Her message is answered, and no answer is in the making any more."""
+        await self.sees(lambda: self.answers(said))
+
+    async def shown(self, *beginnings: str) -> None:
+        await self.sees(lambda: any(t.startswith(beginnings) for t in self.ada.bot_texts()))
+
+    async def sees(self, wanted: Callable[[], bool]) -> None:
+        """A preview that is complete looks just like its answer: so she waits for quiet, too."""
+        await self.lab.telegram.wait_for(wanted, PATIENCE)
+        await self.lab.settled(PATIENCE)
+
+    async def model_hears(self, said: str) -> None:
+        requests = self.lab.model.requests
+        await self.lab.model.wait_for(
+            lambda: any(said in newest(request)[0] for request in requests), PATIENCE
+        )
+
+    async def charging(self) -> None:
+        """A charge is made, or the turn is over by now."""
+        await self.lab.telegram.wait_for(lambda: bool(self.lab.effects) or self._over(), PATIENCE)
+
+    def _over(self) -> bool:
+        return any(text.startswith(CHARGED) for text in self.ada.bot_texts())
+
+
+class Scenario(msgspec.Struct, frozen=True, kw_only=True):
+    """``rate`` is how fast the service's clock runs."""
+
+    name: str
+    about: str
+    play: Callable[[Stage], Awaitable[None]]
+    wishes: Wishes
+    environment: Mapping[str, str] = {}
+    rate: float = 1.0
+    webhook: bool = False
+
+
+async def plain(stage: Stage) -> None:
+    first = stage.says("hello")
+    await stage.read("hello")
+    stage.lab.telegram.redeliver(first.update_id or 0)
+    stage.says("and now")
+    await stage.read("and now")
+
+
+async def streamed(stage: Stage) -> None:
+    stage.says(SLOW)
+    await stage.read(SLOW)
+
+
+async def tools(stage: Stage) -> None:
+    stage.says(TOOLS)
+    await stage.shown(*CHARGED)
+
+
+async def parts(stage: Stage) -> None:
+    stage.says(LONG)
+    await stage.shown(f"Part {PARTS}.")
+
+
+async def follow_ups(stage: Stage) -> None:
+    stage.says(TOOLS)
+    await stage.model_hears(TOOLS)
+    for word in ("one", "two", "three"):
+        stage.says(word)
+        await asyncio.sleep(0.1)
+    await stage.shown(*CHARGED)
+    await stage.sees(lambda: all(map(stage.answers, ("one", "two", "three"))))
+
+
+async def interrupting(stage: Stage) -> None:
+    stage.says(HANG)
+    await stage.model_hears(HANG)
+    for word in ("one", "two", "three"):
+        stage.says(word)
+        await asyncio.sleep(0.1)
+    await stage.read("three")
+
+
+async def stop_in_the_model(stage: Stage) -> None:
+    stage.says(HANG)
+    await stage.model_hears(HANG)
+    stage.says("/stop")
+    await stage.shown(STOPPED, NOTHING_RUNS)
+    stage.says("a new start")
+    await stage.read("a new start")
+
+
+async def stop_in_a_tool(stage: Stage) -> None:
+    stage.says(SLOW_TOOL)
+    await stage.charging()
+    stage.says("/stop")
+    await stage.shown(STOPPED, NOTHING_RUNS)
+    stage.says("a new start")
+    await stage.read("a new start")
+
+
+async def new_in_a_turn(stage: Stage) -> None:
+    stage.says("hello")
+    await stage.read("hello")
+    stage.says(HANG)
+    await stage.model_hears(HANG)
+    stage.says("/new")
+    await stage.shown(STOPPED, NEW)
+    stage.says(FIRST)
+    await stage.shown("You said first:")
+
+
+async def idle_reset(stage: Stage) -> None:
+    stage.says("hello")
+    await stage.read("hello")
+    await asyncio.sleep(2.2)
+    stage.says("are you there")
+    await stage.read("are you there")
+
+
+async def reminder(stage: Stage) -> None:
+    stage.says(REMIND)
+    await stage.shown("I shall remind you.")
+    await stage.shown(f"Do not forget {REMINDED}.")
+
+
+async def busy_model(stage: Stage) -> None:
+    stage.says(BUSY)
+    await stage.read(BUSY)
+
+
+async def downtime(stage: Stage) -> None:
+    """A deploy in the middle of a turn: SIGTERM, a drain that is too short, messages meanwhile."""
+    stage.says("hello")
+    await stage.read("hello")
+    stage.says(HANG)
+    await stage.model_hears(HANG)
+    await stage.lab.down()
+    stage.says("are you there")
+    await stage.lab.up()
+    await stage.sees(lambda: stage.answers(HANG) and stage.answers("are you there"))
+
+
+async def long_talk(stage: Stage) -> None:
+    stage.says("hello")
+    await stage.read("hello")
+    await stage.lab.down()
+    stage.says(TOOLS)
+    await stage.lab.up()
+    await stage.shown(*CHARGED)
+    stage.says(HANG)
+    await stage.model_hears(HANG)
+    stage.says("/stop")
+    await stage.shown(STOPPED, NOTHING_RUNS)
+    stage.says("a new start")
+    await stage.read("a new start")
+    stage.says("/resume")
+    await stage.shown(BACK)
+    stage.says(FIRST)
+    await stage.shown("You said first: hello")
+
+
+async def waiting_message(stage: Stage) -> None:
+    """A message that comes while nobody is there finds its turn interrupted, not running."""
+    lab = stage.lab
+
+    def once() -> None:
+        lab.when_dead = None
+        stage.says("meanwhile")
+
+    lab.when_dead = once
+    stage.says(TOOLS)
+    await stage.shown(*CHARGED)
+    if lab.when_dead is not None:
+        once()
+    await stage.read("meanwhile")
+
+
+BUSY_MODES = ("queue", "steer", "interrupt")
+STOPPED_TURN = Wishes(
+    answered=("a new start",), one_of=((STOPPED, NOTHING_RUNS),), may=(HANGING, SEEING, *CHARGED)
+)
+SCENARIOS = (
+    Scenario(
+        name="plain answer",
+        about="two messages, the first delivered twice",
+        play=plain,
+        wishes=Wishes(answered=("hello", "and now")),
+    ),
+    Scenario(
+        name="plain answer by webhook",
+        about="the same through Telegram's webhook",
+        play=plain,
+        wishes=Wishes(answered=("hello", "and now")),
+        webhook=True,
+    ),
+    Scenario(
+        name="streamed answer",
+        about="an answer that grows as a preview and is edited into place",
+        play=streamed,
+        wishes=Wishes(answered=(SLOW,)),
+    ),
+    Scenario(
+        name="two tools",
+        about="two calls side by side, one of which is unsafe",
+        play=tools,
+        wishes=Wishes(one_of=(CHARGED,), charges=1),
+    ),
+    Scenario(
+        name="five parts",
+        about="a reply in five messages",
+        play=parts,
+        wishes=Wishes(said=tuple(f"Part {n}." for n in range(1, PARTS + 1))),
+    ),
+    Scenario(
+        name="follow-ups, queue",
+        about="three messages during a turn wait for the next",
+        play=follow_ups,
+        wishes=Wishes(answered=("one", "two", "three"), one_of=(CHARGED,), charges=1),
+        environment={"BUSY_MODE": "queue"},
+    ),
+    Scenario(
+        name="follow-ups, steer",
+        about="three messages during a turn go into it",
+        play=follow_ups,
+        wishes=Wishes(answered=("one", "two", "three"), one_of=(CHARGED,), charges=1),
+        environment={"BUSY_MODE": "steer"},
+    ),
+    Scenario(
+        name="follow-ups, interrupt",
+        about="three messages, each takes the place of the turn before it",
+        play=interrupting,
+        wishes=Wishes(answered=("three",), given_up=(HANG, "one", "two"), may=(HANGING,)),
+        environment={"BUSY_MODE": "interrupt"},
+    ),
+    Scenario(
+        name="/stop in a model call",
+        about="the turn ends, the next message starts a new conversation",
+        play=stop_in_the_model,
+        wishes=msgspec.structs.replace(STOPPED_TURN, given_up=(HANG,)),
+    ),
+    Scenario(
+        name="/stop in a tool",
+        about="the same while an unsafe tool runs",
+        play=stop_in_a_tool,
+        wishes=msgspec.structs.replace(STOPPED_TURN, charges=1),
+    ),
+    Scenario(
+        name="/new with a turn open",
+        about="the turn ends and a clean conversation begins",
+        play=new_in_a_turn,
+        wishes=Wishes(
+            answered=("hello",),
+            said=(f"You said first: {FIRST}",),
+            one_of=((STOPPED, NEW),),
+            may=(HANGING,),
+            given_up=(HANG,),
+        ),
+    ),
+    Scenario(
+        name="idle reset",
+        about="a message that finds its conversation over is answered in the new one",
+        play=idle_reset,
+        wishes=Wishes(answered=("hello", "are you there"), said=(QUIET,)),
+        environment={"IDLE_RESET_MINUTES": "1"},
+        rate=30.0,
+    ),
+    Scenario(
+        name="reminder",
+        about="set by a tool, told when it is due",
+        play=reminder,
+        wishes=Wishes(said=("I shall remind you.", f"Do not forget {REMINDED}.")),
+    ),
+    Scenario(
+        name="waiting for the model",
+        about="a rate limit of 90 seconds: the turn waits in the database",
+        play=busy_model,
+        wishes=Wishes(answered=(BUSY,), may=(WAITS, PICKED_UP)),
+        rate=30.0,
+    ),
+    Scenario(
+        name="deploy in mid-turn",
+        about="SIGTERM while the model answers, a drain that is too short, a message meanwhile",
+        play=downtime,
+        wishes=Wishes(answered=("hello", HANG, "are you there"), may=(HANGING,)),
+        environment={"DRAIN_SECONDS": "0.3"},
+    ),
+    Scenario(
+        name="message during the downtime",
+        about="one that comes while the process is dead in mid-turn",
+        play=waiting_message,
+        wishes=Wishes(answered=("meanwhile",), one_of=(CHARGED,), charges=1),
+    ),
+    Scenario(
+        name="a long talk",
+        about="restarts, tools, /stop, a new conversation and /resume",
+        play=long_talk,
+        wishes=Wishes(
+            answered=("hello", "a new start"),
+            said=(BACK, "You said first: hello"),
+            one_of=(CHARGED, (STOPPED, NOTHING_RUNS)),
+            may=(HANGING,),
+            given_up=(HANG,),
+            charges=1,
+        ),
+    ),
+)
