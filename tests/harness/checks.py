@@ -2,19 +2,28 @@
 
 from collections import Counter
 
+import msgspec
+
 from core.domain import events as ev
 from core.domain.events import Recorded
 from core.domain.fold import apply
 from core.domain.state import Phase, SessionState
 from tests.harness.kills import Cell, may_double
-from tests.harness.scenarios import CHARGED, TAKEN, Scenario, Stage, Wishes
+from tests.harness.scenarios import CHARGED, HANGING, SEEING, TAKEN, Scenario, Stage, Wishes
 from tests.harness.scripted import echoed
 
 AT_WORK = (Phase.THINKING, Phase.ACTING)
 
 
-async def faults_of(stage: Stage, scenario: Scenario, cell: Cell) -> list[str]:
-    """[] when all promises held."""
+class Verdict(msgspec.Struct, frozen=True):
+    """``extra`` messages came where ``allowed`` may; a run is good when it has no ``faults``."""
+
+    faults: list[str]
+    extra: int
+    allowed: int
+
+
+async def judge(stage: Stage, scenario: Scenario, cell: Cell) -> Verdict:
     texts = stage.ada.bot_texts()
     screen = Screen(texts, scenario.wishes)
     allowed = may_double(cell, stage.lab.writes())
@@ -24,7 +33,8 @@ async def faults_of(stage: Stage, scenario: Scenario, cell: Cell) -> list[str]:
     found += _effects(stage, scenario.wishes, texts)
     if stage.lab.model.violations:
         found.append(f"illegal requests: {stage.lab.model.violations}")
-    return [*found, *await _books(stage), *await _order(stage)]
+    found += [*await _books(stage), *await _order(stage)]
+    return Verdict(found, screen.extra, allowed)
 
 
 class Screen:
@@ -59,7 +69,7 @@ class Screen:
         wishes = self._wishes
         once = [self._begin((said,)) for said in wishes.said]
         once += [self._begin(some) for some in wishes.one_of]
-        once += [self._begin((said,)) for said in wishes.may]
+        once += [sum(_same(text, said) for text in self._texts) for said in wishes.may]
         return sum(max(0, count - 1) for count in once) + self._repeated_answers()
 
     def _repeated_answers(self) -> int:
@@ -73,17 +83,23 @@ class Screen:
 
     def _is_known(self, text: str) -> bool:
         wishes = self._wishes
-        heads = (*wishes.said, *(head for some in wishes.one_of for head in some), *wishes.may)
+        heads = (*wishes.said, *(head for some in wishes.one_of for head in some))
         notices = (TAKEN,) if wishes.given_up else ()
         wanted = {*wishes.answered, *wishes.given_up}
-        return text.startswith((*heads, *notices)) or bool(wanted & set(echoed(text)))
+        may = any(_same(text, said) for said in wishes.may)
+        return may or text.startswith((*heads, *notices)) or bool(wanted & set(echoed(text)))
 
     def _part(self, text: str) -> bool:
         """A preview that nobody knows of any more, since its process died in the act."""
         wishes = self._wishes
-        heads = (*wishes.said, *(head for some in wishes.one_of for head in some), *wishes.may)
-        whole = (*heads, "You wrote ", "Let me see.", "Thinking about it for ever")
+        heads = (*wishes.said, *(head for some in wishes.one_of for head in some))
+        whole = (*heads, "You wrote ", SEEING, HANGING)
         return any(head.startswith(text) or text.startswith("You wrote ") for head in whole)
+
+
+def _same(text: str, said: str) -> bool:
+    """A preview that was left behind may be the beginning of what it was to be."""
+    return text.startswith(said) or said.startswith(text)
 
 
 def _effects(stage: Stage, wishes: Wishes, texts: list[str]) -> list[str]:

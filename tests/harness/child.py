@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import msgspec
+from msgspec.structs import replace
 
 from bots.app import Ground
 from bots.cli.common import prepare
@@ -74,11 +75,14 @@ class KillingStore:
         async def counted(*args: Any, **kwargs: Any) -> Any:
             if name == "claim":
                 return self._claimed(await write(*args, **kwargs))
-            number = self._passes(Write(name, _row_of(name, args)))
+            passing = Write(name, _row_of(name, args))
+            number = self._passes(passing)
             try:
-                return await write(*args, **kwargs)
+                result = await write(*args, **kwargs)
             finally:
                 self._dies_if(number, after=True)
+            self._note(replace(passing, done=True))
+            return result
 
         return counted
 
@@ -91,9 +95,13 @@ class KillingStore:
 
     def _passes(self, write: Write) -> int:
         self._count += 1
+        number = self._count
+        self._note(write)
+        self._dies_if(number, after=False)
+        return number
+
+    def _note(self, write: Write) -> None:
         note(self._birth.trace, msgspec.json.encode(write).decode())
-        self._dies_if(self._count, after=False)
-        return self._count
 
     def _dies_if(self, number: int, *, after: bool) -> None:
         kill = self._birth.kill

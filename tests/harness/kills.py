@@ -39,11 +39,12 @@ NO_KILL = Cell()
 
 
 class Write(msgspec.Struct, frozen=True):
-    """One line of a life's trace. ``name`` is the store's method, ``row`` the outbox row of a
-    message that is new to its chat, where the write is about one."""
+    """One line of a life's trace: a write begins, or is ``done``. ``name`` is the store's method,
+    ``row`` the outbox row of a message that is new to its chat, where the write is about one."""
 
     name: str
     row: str = ""
+    done: bool = False
 
 
 def kills_of(life: int, kind: Kind, passed: Sequence[str]) -> Iterable[Kill]:
@@ -61,10 +62,6 @@ def may_double(cell: Cell, writes: Mapping[int, Sequence[Write]]) -> int:
 
 
 def _in_doubt(writes: Sequence[Write]) -> set[str]:
-    begun: set[str] = set()
-    for write in writes:
-        if write.name in ("claim", "open_preview") and write.row:
-            begun.add(write.row)
-        elif write.name not in ("commit", "claim", "open_preview"):
-            begun.discard(write.row)
-    return begun
+    begins = ("claim", "open_preview")
+    begun = {write.row for write in writes if write.name in begins and write.row}
+    return begun - {write.row for write in writes if write.name not in begins and write.done}

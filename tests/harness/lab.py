@@ -189,7 +189,7 @@ class Lab:
         """Every place to kill that this run has passed."""
         found: list[Kill] = []
         for life, writes in self.writes().items():
-            names = [write.name for write in writes]
+            names = [write.name for write in writes if not write.done]
             found += [*kills_of(life, "write", names), *kills_of(life, "call", self.calls[life])]
         return found
 

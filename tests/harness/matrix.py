@@ -7,8 +7,8 @@ from pathlib import Path
 
 import msgspec
 
-from tests.harness.checks import faults_of
-from tests.harness.kills import NO_KILL, Cell, Kill, may_double
+from tests.harness.checks import Verdict, judge
+from tests.harness.kills import NO_KILL, Cell, Kill
 from tests.harness.lab import Lab, Place, Zygote
 from tests.harness.scenarios import PATIENCE, Scenario, Stage
 
@@ -84,10 +84,9 @@ class Runner:
         async with Lab(self._ground.zygote, place, cell) as lab:
             stage = Stage(lab)
             trouble = await self._played(stage)
-            found = [*trouble, *await faults_of(stage, self._scenario, cell)]
-            found += [lab.log()[-LOG_TAIL:]] if found else []
-            result, passed = _result(stage, cell, found), lab.kills()
-        if not found:
+            verdict = await judge(stage, self._scenario, cell)
+            result, passed = _result(stage, cell, trouble, verdict), lab.kills()
+        if not result.faults:
             await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
         return passed, result
 
@@ -102,15 +101,15 @@ class Runner:
         return []
 
 
-def _result(stage: Stage, cell: Cell, found: list[str]) -> Result:
+def _result(stage: Stage, cell: Cell, trouble: list[str], verdict: Verdict) -> Result:
     lab = stage.lab
-    texts = stage.ada.bot_texts()
+    found = [*trouble, *verdict.faults]
     return Result(
         cell=cell,
-        faults=found,
+        faults=[*found, lab.log()[-LOG_TAIL:]] if found else [],
         killed=lab.died,
-        may_double=bool(may_double(cell, lab.writes())),
-        doubled=len(set(texts)) < len(texts),
+        may_double=bool(verdict.allowed),
+        doubled=bool(verdict.extra),
         asked=len(lab.model.requests),
         looked=sum(line.startswith("look ") for line in lab.effects),
     )
