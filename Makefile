@@ -17,6 +17,7 @@ BIN := .venv/bin
 PYTHON ?=
 LOCK_FLAGS ?=
 PYTEST_FLAGS ?=
+MATRIX_FLAGS ?=
 
 .PHONY: help run test check bench matrix fix lock clean
 
@@ -26,7 +27,7 @@ help:
 	@echo "make check   format, lint, types, import contracts"
 	@echo "make fix     format, and repair what the linter can"
 	@echo "make bench   measure; prints the ratios of docs/performance.md"
-	@echo "make matrix  kill the service at every durable point"
+	@echo "make matrix  kill the service at every durable point; writes docs/kill-matrix.md"
 	@echo "make lock    compile requirements*.txt from pyproject.toml (LOCK_FLAGS=--upgrade)"
 	@echo "make clean   remove .venv and caches"
 
@@ -46,7 +47,7 @@ bench: .venv/.dev-stamp
 	@$(BIN)/python -m benchmarks
 
 matrix: .venv/.dev-stamp
-	@$(BIN)/python -m pytest -q -n 2 --dist worksteal -m matrix $(PYTEST_FLAGS)
+	@$(BIN)/python -m tests.harness $(MATRIX_FLAGS)
 
 fix: .venv/.dev-stamp
 	@$(BIN)/ruff check --fix --quiet . ; $(BIN)/ruff format --quiet .

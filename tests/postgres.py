@@ -44,11 +44,12 @@ def binaries() -> Path | None:
 class PostgresServer:
     """One server on a free port of 127.0.0.1; everybody may connect as ``postgres``."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, port: int = 0) -> None:
+        """With a ``port`` it is one that another process has started."""
         self._folder = folder
         self._process: subprocess.Popen[bytes] | None = None
         self._numbers = itertools.count(1)
-        self.port = 0
+        self.port = port
 
     def create(self) -> None:
         self._run("initdb", "-D", str(self._data), "--no-sync", "-A", "trust", "-U", "postgres")
@@ -62,7 +63,7 @@ class PostgresServer:
                     *(str(self._binary("postgres")), "-D", str(self._data)),
                     *("-h", "127.0.0.1", "-p", str(self.port), "-k", str(self._folder)),
                     *("-c", "fsync=off", "-c", "full_page_writes=off"),
-                    *("-c", "shared_buffers=16MB", "-c", "max_connections=60"),
+                    *("-c", "shared_buffers=16MB", "-c", "max_connections=200"),
                 ],
                 stdout=out,
                 stderr=subprocess.STDOUT,

@@ -1,92 +1,69 @@
-"""SIGKILL at every write and outside call of a whole conversation; its user notices nothing.
+"""SIGKILL in the middle of conversations; their users notice nothing.
 
-The genuine Telegram SDK and litellm against stand-ins, real processes, real databases. `make test`
-runs a spread of the cells, `make matrix` all of them.
+The genuine Telegram SDK and litellm against stand-ins, real processes, real databases. This is a
+spread of the cells; `make matrix` runs all of them, and writes docs/kill-matrix.md.
 """
 
-import random
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
-from tests.harness.lab import NO_KILL, Cell, Lab, Zygote, zygote
-from tests.harness.matrix import Result, count, run_cells
-from tests.harness.talk import Talk, faults_of
+from tests.harness.blocks import Block, Database, Outcome
+from tests.harness.lab import ROOT, zygote
+from tests.harness.scenarios import SCENARIOS
+from tests.harness.worker import BASE, Order, Worker
+from tests.planted.kills import KILL_BUGS, KillBug, plant
 from tests.postgres import PostgresServer
 
-SAMPLE = 10
-SEED = 20261130
-pytestmark = pytest.mark.timeout(900)
+CELLS = 2
+"""Of each scenario."""
+pytestmark = pytest.mark.timeout(600)
 
 
 @pytest.fixture
-async def forks() -> AsyncIterator[Zygote]:
-    async with zygote() as ready:
-        yield ready
+async def worker() -> AsyncIterator[Worker]:
+    async with zygote(ROOT) as forks:
+        yield Worker(forks)
 
 
-def sqlite_urls(folder: Path, cells: list[Cell]) -> list[str]:
-    return [f"sqlite:///{folder}/cell{number}/stillhere.db" for number in range(len(cells))]
+async def spread(
+    worker: Worker, database: Database, folder: Path, pg_port: int = 0
+) -> Sequence[Outcome]:
+    def order(number: int, name: str) -> Order:
+        block = Block(scenario=name, database=database)
+        place = str(folder / str(number))
+        return Order(block=block, folder=place, pg_port=pg_port, only=CELLS)
+
+    orders = [order(number, scenario.name) for number, scenario in enumerate(SCENARIOS)]
+    return await asyncio.gather(*map(worker.run, orders))
 
 
-async def postgres_urls(server: PostgresServer, cells: list[Cell]) -> list[str]:
-    return [server.url(await server.new_database()) for _ in cells]
+def complaints(outcomes: Sequence[Outcome]) -> Mapping[str, object]:
+    trouble = {str(outcome.block): outcome.trouble for outcome in outcomes if outcome.trouble}
+    red = {f"{o.block}: {result.cell}": result.faults for o in outcomes for result in o.red}
+    return trouble | red
 
 
-def spread(cells: list[Cell]) -> list[Cell]:
-    return random.Random(SEED).sample(cells, SAMPLE)
-
-
-def complaints(results: list[Result]) -> dict[str, list[str]]:
-    return {str(result.cell): result.faults for result in results if result.faults}
-
-
-async def test_a_conversation_with_a_stop_in_the_middle(forks: Zygote, tmp_path: Path) -> None:
-    database = f"sqlite:///{tmp_path}/stillhere.db"
-    async with Lab(forks, tmp_path, database, NO_KILL) as lab:
-        talk = Talk(lab)
-        await talk.run()
-        assert faults_of(talk, NO_KILL) == []
-        assert talk.exit_codes == [0, 0]
-        assert talk.stop_seconds < 1.0
-        previews = lab.telegram.calls_of("editMessageText")
-        assert previews, "the answers were not streamed"
-
-
-async def test_a_sample_of_kills_on_sqlite(forks: Zygote, tmp_path: Path) -> None:
-    cells = spread(await count(forks, tmp_path / "count", f"sqlite:///{tmp_path}/count.db"))
-    results = await run_cells(forks, tmp_path, sqlite_urls(tmp_path, cells), cells)
-    assert complaints(results) == {}
-    assert sum(result.killed for result in results) >= SAMPLE // 2
+async def test_a_spread_of_kills_on_sqlite(worker: Worker, tmp_path: Path) -> None:
+    outcomes = await spread(worker, "sqlite", tmp_path)
+    assert complaints(outcomes) == {}
+    killed = [result.killed for outcome in outcomes for result in outcome.results]
+    assert sum(map(bool, killed)) > len(SCENARIOS)
 
 
 @pytest.mark.postgres
-async def test_a_sample_of_kills_on_postgresql(
-    forks: Zygote, tmp_path: Path, postgres_server: PostgresServer
+async def test_a_spread_of_kills_on_postgresql(
+    worker: Worker, tmp_path: Path, postgres_server: PostgresServer, postgres_template: str
 ) -> None:
-    database = postgres_server.url(await postgres_server.new_database())
-    cells = spread(await count(forks, tmp_path / "count", database))
-    results = await run_cells(forks, tmp_path, await postgres_urls(postgres_server, cells), cells)
-    assert complaints(results) == {}
-    assert sum(result.killed for result in results) >= SAMPLE // 2
+    await postgres_server.execute(f'CREATE DATABASE "{BASE}" TEMPLATE "{postgres_template}"')
+    outcomes = await spread(worker, "postgresql", tmp_path, postgres_server.port)
+    assert complaints(outcomes) == {}
+    killed = [result.killed for outcome in outcomes for result in outcome.results]
+    assert sum(map(bool, killed)) > len(SCENARIOS)
 
 
-@pytest.mark.matrix
-@pytest.mark.timeout(5400)
-async def test_every_kill_on_sqlite(forks: Zygote, tmp_path: Path) -> None:
-    cells = await count(forks, tmp_path / "count", f"sqlite:///{tmp_path}/count.db")
-    results = await run_cells(forks, tmp_path, sqlite_urls(tmp_path, cells), cells)
-    assert complaints(results) == {}
-
-
-@pytest.mark.matrix
-@pytest.mark.postgres
-@pytest.mark.timeout(5400)
-async def test_every_kill_on_postgresql(
-    forks: Zygote, tmp_path: Path, postgres_server: PostgresServer
-) -> None:
-    database = postgres_server.url(await postgres_server.new_database())
-    cells = await count(forks, tmp_path / "count", database)
-    results = await run_cells(forks, tmp_path, await postgres_urls(postgres_server, cells), cells)
-    assert complaints(results) == {}
+@pytest.mark.parametrize("bug", KILL_BUGS, ids=lambda bug: bug.name)
+def test_what_is_planted_in_the_matrix_still_has_its_place(bug: KillBug, tmp_path: Path) -> None:
+    plant(bug, tmp_path / "code")

@@ -106,6 +106,9 @@ def _effects(stage: Stage, wishes: Wishes, texts: list[str]) -> list[str]:
     charges = [line for line in stage.lab.effects if line.startswith("charge ")]
     sure = any(text.startswith(CHARGED[0]) for text in texts)
     found = [f"the effect was repeated: {charges}"] if len(charges) > wishes.charges else []
+    deaths = sum(line.startswith("die ") for line in stage.lab.effects)
+    if deaths > wishes.deaths:
+        found.append(f"the turn killed the process {deaths} times")
     if sure and not charges:
         found.append("«charged» was said, and nothing was")
     return found

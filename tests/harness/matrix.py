@@ -2,7 +2,8 @@
 
 import asyncio
 import shutil
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import msgspec
@@ -18,7 +19,7 @@ CELL_SECONDS = 150.0
 LOG_TAIL = 3000
 LEASE = 2.0
 
-NewDatabase = Callable[[Path], Awaitable[str]]
+NewDatabase = Callable[[Path], AbstractAsyncContextManager[str]]
 """The address of a new database that has its tables; the folder is the cell's."""
 
 
@@ -42,6 +43,7 @@ class Ground(msgspec.Struct, frozen=True, kw_only=True):
     zygote: Zygote
     folder: Path
     database: NewDatabase
+    places: asyncio.Semaphore
     environment: dict[str, str] = {}
 
 
@@ -49,7 +51,6 @@ class Runner:
     def __init__(self, ground: Ground, scenario: Scenario) -> None:
         self._ground = ground
         self._scenario = scenario
-        self._places = asyncio.Semaphore(AT_A_TIME)
         self._number = 0
 
     async def count(self, first: Cell = NO_KILL) -> list[Cell]:
@@ -63,32 +64,37 @@ class Runner:
         return [Cell((*first.kills, kill)) for kill in passed]
 
     async def run(self, cells: Sequence[Cell]) -> list[Result]:
-        async def one(cell: Cell) -> Result:
-            async with self._places:
-                return (await self._run(cell))[1]
-
-        return await asyncio.gather(*map(one, cells))
+        return [result for _, result in await asyncio.gather(*map(self._run, cells))]
 
     async def _run(self, cell: Cell) -> tuple[list[Kill], Result]:
+        async with self._ground.places:
+            return await self._run_now(cell)
+
+    async def _run_now(self, cell: Cell) -> tuple[list[Kill], Result]:
         self._number += 1
         folder = self._ground.folder / f"cell{self._number}"
         await asyncio.to_thread(folder.mkdir, parents=True)
-        place = Place(
-            folder=folder,
-            database=await self._ground.database(folder),
-            environment={**self._scenario.environment, **self._ground.environment},
-            lease=LEASE * self._scenario.rate,
-            rate=self._scenario.rate,
-            webhook=self._scenario.webhook,
-        )
-        async with Lab(self._ground.zygote, place, cell) as lab:
-            stage = Stage(lab)
-            trouble = await self._played(stage)
-            verdict = await judge(stage, self._scenario, cell)
-            result, passed = _result(stage, cell, trouble, verdict), lab.kills()
+        async with self._ground.database(folder) as database:
+            place = self._place(folder, database)
+            async with Lab(self._ground.zygote, place, cell) as lab:
+                stage = Stage(lab)
+                trouble = await self._played(stage)
+                verdict = await judge(stage, self._scenario, cell)
+                result, passed = _result(stage, cell, trouble, verdict), lab.kills()
         if not result.faults:
             await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
         return passed, result
+
+    def _place(self, folder: Path, database: str) -> Place:
+        scenario = self._scenario
+        return Place(
+            folder=folder,
+            database=database,
+            environment={**scenario.environment, **self._ground.environment},
+            lease=LEASE * scenario.rate,
+            rate=scenario.rate,
+            webhook=scenario.webhook,
+        )
 
     async def _played(self, stage: Stage) -> list[str]:
         try:

@@ -9,6 +9,7 @@ import msgspec
 from tests.harness.lab import Lab
 from tests.harness.scripted import (
     BUSY,
+    DIE,
     FIRST,
     HANG,
     LONG,
@@ -35,6 +36,7 @@ BACK = "We are back in the conversation"
 TAKEN = "(Stopped at step"
 """What the notice of a turn that gave way to a new message begins with."""
 PICKED_UP = "(I was interrupted; picking up at step"
+PUT_ASIDE = "I could not finish this: it broke off 5 times"
 WAITS = "(The model's rate limit is reached"
 HANGING = "Thinking about it for ever"
 SEEING = "Let me see."
@@ -53,6 +55,8 @@ class Wishes(msgspec.Struct, frozen=True, kw_only=True):
     given_up: tuple[str, ...] = ()
     charges: int = 0
     """How many there may be at most; exactly so many when the answer is sure of it."""
+    deaths: int = 0
+    """How often the turn may have killed the process at most."""
 
 
 class Stage:
@@ -97,7 +101,8 @@ class Stage:
 
 
 class Scenario(msgspec.Struct, frozen=True, kw_only=True):
-    """``rate`` is how fast the service's clock runs."""
+    """``rate`` is how fast the service's clock runs. ``twice``: killed a second time in the middle
+    of recovery, too; ``lags``: there is something that a durability grade may write later."""
 
     name: str
     about: str
@@ -106,6 +111,8 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     environment: Mapping[str, str] = {}
     rate: float = 1.0
     webhook: bool = False
+    twice: bool = False
+    lags: bool = False
 
 
 async def plain(stage: Stage) -> None:
@@ -210,6 +217,13 @@ async def downtime(stage: Stage) -> None:
     await stage.sees(lambda: stage.answers(HANG) and stage.answers("are you there"))
 
 
+async def killer(stage: Stage) -> None:
+    stage.says(DIE)
+    await stage.shown(PUT_ASIDE)
+    stage.says("a new start")
+    await stage.read("a new start")
+
+
 async def long_talk(stage: Stage) -> None:
     stage.says("hello")
     await stage.read("hello")
@@ -245,7 +259,6 @@ async def waiting_message(stage: Stage) -> None:
     await stage.read("meanwhile")
 
 
-BUSY_MODES = ("queue", "steer", "interrupt")
 STOPPED_TURN = Wishes(
     answered=("a new start",), one_of=((STOPPED, NOTHING_RUNS),), may=(HANGING, SEEING, *CHARGED)
 )
@@ -274,6 +287,8 @@ SCENARIOS = (
         about="two calls side by side, one of which is unsafe",
         play=tools,
         wishes=Wishes(one_of=(CHARGED,), charges=1),
+        twice=True,
+        lags=True,
     ),
     Scenario(
         name="five parts",
@@ -294,6 +309,7 @@ SCENARIOS = (
         play=follow_ups,
         wishes=Wishes(answered=("one", "two", "three"), one_of=(CHARGED,), charges=1),
         environment={"BUSY_MODE": "steer"},
+        lags=True,
     ),
     Scenario(
         name="follow-ups, interrupt",
@@ -313,6 +329,7 @@ SCENARIOS = (
         about="the same while an unsafe tool runs",
         play=stop_in_a_tool,
         wishes=msgspec.structs.replace(STOPPED_TURN, charges=1),
+        lags=True,
     ),
     Scenario(
         name="/new with a turn open",
@@ -348,17 +365,29 @@ SCENARIOS = (
         rate=30.0,
     ),
     Scenario(
+        name="a turn that kills",
+        about="a tool that takes the process with it is tried five times and put aside",
+        play=killer,
+        wishes=Wishes(
+            answered=("a new start",), said=(PUT_ASIDE,), may=(PICKED_UP, SEEING), deaths=5
+        ),
+        rate=40.0,
+    ),
+    Scenario(
         name="deploy in mid-turn",
         about="SIGTERM while the model answers, a drain that is too short, a message meanwhile",
         play=downtime,
         wishes=Wishes(answered=("hello", HANG, "are you there"), may=(HANGING,)),
         environment={"DRAIN_SECONDS": "0.3"},
+        twice=True,
     ),
     Scenario(
         name="message during the downtime",
         about="one that comes while the process is dead in mid-turn",
         play=waiting_message,
         wishes=Wishes(answered=("meanwhile",), one_of=(CHARGED,), charges=1),
+        twice=True,
+        lags=True,
     ),
     Scenario(
         name="a long talk",

@@ -1,0 +1,113 @@
+"""The whole kill matrix: every block, then every planted bug; ``make matrix``.
+
+It prints a line a block, writes the page, and ends with 1 when a cell is red, or a planted bug
+turns none.
+"""
+
+import argparse
+import asyncio
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from storage.migrate import migrate
+from tests.harness.blocks import Block, Outcome, all_blocks
+from tests.harness.crew import WORKERS, run_blocks
+from tests.harness.page import Caught, Where, page
+from tests.harness.worker import BASE
+from tests.planted.kills import KILL_BUGS, KillBug, plant
+from tests.postgres import PostgresServer, running_postgres
+
+PAGE = Path("docs/kill-matrix.md")
+FAULTS_SHOWN = 2
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.harness", description=__doc__)
+    parser.add_argument("--write", type=Path, default=PAGE, metavar="FILE")
+    parser.add_argument("--only", type=int, default=0, metavar="N", help="cells a block; 0 for all")
+    parser.add_argument("--scenario", default="", metavar="TEXT", help="only those named like this")
+    options = parser.parse_args(arguments)
+    began = time.monotonic()
+    blocks = [block for block in all_blocks() if options.scenario in block.scenario]
+    bugs = [bug for bug in KILL_BUGS if options.scenario in bug.scenario]
+    with tempfile.TemporaryDirectory(prefix="matrix-") as folder, running_postgres() as server:
+        outcomes, caught = asyncio.run(run(blocks, bugs, Path(folder), server, options.only))
+    where = Where(
+        commit=_commit(),
+        date=f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
+        machine=f"{os.cpu_count()} cores, Python {platform.python_version()}",
+        minutes=(time.monotonic() - began) / 60,
+    )
+    options.write.write_text(page(where, outcomes, caught), encoding="utf-8")
+    return int(_is_red(outcomes, caught))
+
+
+async def run(
+    blocks: Sequence[Block],
+    bugs: Sequence[KillBug],
+    folder: Path,
+    server: PostgresServer,
+    only: int,
+) -> tuple[list[Outcome], list[Caught]]:
+    await server.execute(f'CREATE DATABASE "{BASE}"')
+    await migrate(server.url(BASE))
+    outcomes = await run_blocks(blocks, folder, _tell, pg_port=server.port, only=only)
+    return outcomes, await _catch(bugs, folder)
+
+
+async def _catch(bugs: Iterable[KillBug], folder: Path) -> list[Caught]:
+    places = asyncio.Semaphore(WORKERS)
+
+    async def one(number: int, bug: KillBug) -> Caught:
+        root = folder / f"bug{number}"
+        await asyncio.to_thread(plant, bug, root)
+        block = Block(scenario=bug.scenario, database="sqlite")
+        async with places:
+            (found,) = await run_blocks([block], root / "cells", lambda outcome: None, root=root)
+        caught = Caught(
+            name=bug.name,
+            scenario=bug.scenario,
+            cells=len(found.results),
+            red=[result.cell for result in found.red],
+            trouble=found.trouble,
+        )
+        _say(f"{len(caught.red):4} of {caught.cells:4} red  planted: {bug.name} {found.trouble}")
+        return caught
+
+    return await asyncio.gather(*(one(number, bug) for number, bug in enumerate(bugs)))
+
+
+def _tell(outcome: Outcome) -> None:
+    _say(f"{len(outcome.red):4} of {len(outcome.results):4} red  {outcome.block}")
+    for result in outcome.red:
+        _say(f"     {result.cell}: {result.faults[:FAULTS_SHOWN]}")
+    if outcome.trouble:
+        _say(f"     not run: {outcome.trouble}")
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)  # noqa: T201
+
+
+def _commit() -> str:
+    def git(*words: str) -> str:
+        return subprocess.run(["git", *words], capture_output=True, text=True, check=True).stdout
+
+    changed = git("status", "--porcelain", "--untracked-files=no").strip()
+    return git("rev-parse", "--short", "HEAD").strip() + (" with changes" if changed else "")
+
+
+def _is_red(outcomes: Iterable[Outcome], caught: Iterable[Caught]) -> bool:
+    missed = any(not bug.red for bug in caught)
+    return missed or any(outcome.red or outcome.trouble for outcome in outcomes)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

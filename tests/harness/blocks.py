@@ -1,0 +1,70 @@
+"""What the whole matrix consists of: a block is one scenario on one database; it runs none."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+from tests.harness.kills import Cell
+from tests.harness.matrix import Result
+from tests.harness.scenarios import SCENARIOS, Scenario
+
+Database = Literal["sqlite", "postgresql"]
+DATABASES: tuple[Database, ...] = ("sqlite", "postgresql")
+GRADES = ("sync", "async", "exit")
+FIRSTS = 3
+"""From so many places of a scenario the recovery is killed as well."""
+
+
+class Block(msgspec.Struct, frozen=True, kw_only=True):
+    """``first`` is which of ``FIRSTS`` kills comes before the counted ones; 0 for none, so that
+    each cell has one kill."""
+
+    scenario: str
+    database: Database
+    grade: str = "sync"
+    first: int = 0
+
+    def __str__(self) -> str:
+        twice = f", second kill {self.first}" if self.first else ""
+        return f"{self.scenario} on {self.database}, {self.grade}{twice}"
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """``trouble`` is why the block could not be run: even without a kill there are complaints."""
+
+    block: Block
+    results: list[Result] = []
+    trouble: str = ""
+
+    @property
+    def red(self) -> list[Result]:
+        return [result for result in self.results if result.faults]
+
+
+def scenario_of(name: str) -> Scenario:
+    return next(scenario for scenario in SCENARIOS if scenario.name == name)
+
+
+def all_blocks() -> list[Block]:
+    """The longest first, so that no worker has to wait for one at the end."""
+    found: list[Block] = []
+    for database in DATABASES:
+        for scenario in reversed(SCENARIOS):
+            name = scenario.name
+            found.append(Block(scenario=name, database=database))
+            if scenario.twice:
+                found += [
+                    Block(scenario=name, database=database, first=number)
+                    for number in range(1, FIRSTS + 1)
+                ]
+            if scenario.lags:
+                found += [
+                    Block(scenario=name, database=database, grade=grade) for grade in GRADES[1:]
+                ]
+    return found
+
+
+def first_of(cells: Sequence[Cell], number: int) -> Cell:
+    """Spread evenly over the scenario, so that they fall into different parts of it."""
+    return cells[len(cells) * number // (FIRSTS + 1)]

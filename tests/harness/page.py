@@ -1,0 +1,157 @@
+"""docs/kill-matrix.md, written from what a run found; it runs nothing."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from tests.harness.blocks import DATABASES, GRADES, Outcome, scenario_of
+from tests.harness.kills import Cell
+
+SHOWN = 3
+"""Cells named for each planted bug."""
+HEAD = """# The kill matrix
+
+Written by `make matrix`; do not edit.
+
+A scenario is run once to count its writes to the database and its calls to the outside (the
+platform, the model). Then it is run again for each of them, with SIGKILL just before it and just
+after; the service is started anew, as a supervisor does, and runs until it is quiet. What is
+checked is what its user sees on her screen, what the tool did (a file of its own), what the service
+counts (`accepted = answered + failed + discarded + pending`) and what `stillhere sessions` shows:
+each message is answered once or spoken of, nothing comes out of nowhere, no effect is repeated, no
+request is illegal, no turn stays open, and what a crash did is recorded before any message is
+taken.
+
+One thing cannot be exact: Telegram cannot be asked whether a *new* message arrived. A process that
+dies between the claim of such a message and the note that it is out sends it again: **at most one
+double**, and nothing else may double. The cells where that may happen are counted apart; in the
+last column is in how many of them it did.
+"""
+
+
+class Where(msgspec.Struct, frozen=True, kw_only=True):
+    """``minutes`` is how long the run took."""
+
+    commit: str
+    date: str
+    machine: str
+    minutes: float
+
+
+class Caught(msgspec.Struct, frozen=True, kw_only=True):
+    """A planted bug, and the cells of its scenario that noticed it."""
+
+    name: str
+    scenario: str
+    cells: int
+    red: list[Cell]
+    trouble: str = ""
+
+
+def page(
+    where: Where, outcomes: Sequence[Outcome], caught: Sequence[Caught], more: Iterable[str] = ()
+) -> str:
+    """``more`` are sections that others write."""
+    sections = [HEAD, _where(where, outcomes), _scenarios(outcomes), _twice(outcomes)]
+    sections += [_grades(outcomes), *more, _bugs(caught)]
+    return "\n".join(section for section in sections if section).rstrip() + "\n"
+
+
+def _where(where: Where, outcomes: Sequence[Outcome]) -> str:
+    cells = sum(len(outcome.results) for outcome in outcomes)
+    red = sum(len(outcome.red) + bool(outcome.trouble) for outcome in outcomes)
+    return (
+        f"Commit {where.commit}, {where.date}, {where.machine}, {where.minutes:.0f} minutes: "
+        f"**{cells:,} cells, {red} red**.\n"
+    )
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    lines = [head, ["---", *("---:" for _ in head[1:])], *rows]
+    return "\n".join(f"| {' | '.join(str(cell) for cell in line)} |" for line in lines) + "\n"
+
+
+def _numbers(found: Sequence[Outcome]) -> list[object]:
+    results = [result for outcome in found for result in outcome.results]
+    doubtful = [result for result in results if result.may_double]
+    return [
+        len(results),
+        sum(result.killed > 0 for result in results),
+        len(results) - len(doubtful) - sum(bool(r.faults) for r in results if not r.may_double),
+        len(doubtful),
+        sum(result.doubled for result in doubtful),
+        sum(len(outcome.red) + bool(outcome.trouble) for outcome in found),
+    ]
+
+
+COLUMNS = ("cells", "killed", "exact", "at most one double", "doubled", "red")
+
+
+def _scenarios(outcomes: Sequence[Outcome]) -> str:
+    plain = [o for o in outcomes if not o.block.first and o.block.grade == "sync"]
+    return _by_scenario("One kill", "Every write and every call, before and after.", plain)
+
+
+def _twice(outcomes: Sequence[Outcome]) -> str:
+    twice = [outcome for outcome in outcomes if outcome.block.first]
+    text = (
+        "After a first kill, in three places of the scenario, the start that recovers from it is "
+        "killed in each of its own writes and calls."
+    )
+    return _by_scenario("A second kill inside recovery", text, twice)
+
+
+def _by_scenario(title: str, text: str, outcomes: Sequence[Outcome]) -> str:
+    groups: defaultdict[tuple[str, str], list[Outcome]] = defaultdict(list)
+    for outcome in outcomes:
+        groups[outcome.block.scenario, outcome.block.database].append(outcome)
+    rows: list[list[object]] = [
+        [f"{name}: {scenario_of(name).about}", database, *_numbers(groups[name, database])]
+        for name, database in sorted(groups, key=lambda place: (DATABASES.index(place[1]), place))  # pyright: ignore[reportArgumentType]
+    ]
+    rows.append(["**all**", "", *(f"**{n}**" for n in _numbers(outcomes))])
+    return f"## {title}\n\n{text}\n\n{table(('scenario', 'database', *COLUMNS), rows)}"
+
+
+def _grades(outcomes: Sequence[Outcome]) -> str:
+    lagging = {outcome.block.scenario for outcome in outcomes if outcome.block.grade != "sync"}
+    chosen = [o for o in outcomes if o.block.scenario in lagging and not o.block.first]
+    rows: list[list[object]] = []
+    for grade in GRADES:
+        found = [outcome for outcome in chosen if outcome.block.grade == grade]
+        results = [result for outcome in found for result in outcome.results]
+        again = sum(
+            result.asked > _least(chosen, outcome)
+            for outcome in found
+            for result in outcome.results
+        )
+        looked = sum(result.looked > 1 for result in results)
+        rows.append([f"`{grade}`", *_numbers(found), again, looked])
+    text = (
+        "The scenarios in which something may be written later, under each grade: "
+        f"{', '.join(sorted(lagging))}. The promises hold in all of them; what a grade may cost is "
+        "work done again: the model asked once more, a read-only tool run once more."
+    )
+    head = ("DURABILITY", *COLUMNS, "model asked again", "read-only tool ran again")
+    return f"## The durability grades\n\n{text}\n\n{table(head, rows)}"
+
+
+def _asked_again(outcomes: Sequence[Outcome], like: Outcome) -> int:
+    """In how many cells the model was asked more often than the scenario needs."""
+    same = [o for o in outcomes if o.block.scenario == like.block.scenario]
+    least = min((result.asked for outcome in same for result in outcome.results), default=0)
+    return sum(result.asked > least for result in like.results)
+
+
+def _bugs(caught: Sequence[Caught]) -> str:
+    text = (
+        "Each of these mistakes is planted in a copy of the code and its scenario run over all "
+        "cells on SQLite. A matrix that stayed green would prove nothing."
+    )
+    rows = [
+        [bug.name, bug.scenario, bug.cells, len(bug.red), "; ".join(map(str, bug.red[:SHOWN]))]
+        for bug in caught
+    ]
+    head = ("planted bug", "scenario", "cells", "red", "caught by, for example")
+    return f"## Planted bugs\n\n{text}\n\n{table(head, rows)}"
