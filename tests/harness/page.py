@@ -120,13 +120,8 @@ def _grades(outcomes: Sequence[Outcome]) -> str:
     rows: list[list[object]] = []
     for grade in GRADES:
         found = [outcome for outcome in chosen if outcome.block.grade == grade]
-        results = [result for outcome in found for result in outcome.results]
-        again = sum(
-            result.asked > _least(chosen, outcome)
-            for outcome in found
-            for result in outcome.results
-        )
-        looked = sum(result.looked > 1 for result in results)
+        again = sum(_asked_again(chosen, outcome) for outcome in found)
+        looked = sum(result.looked > 1 for outcome in found for result in outcome.results)
         rows.append([f"`{grade}`", *_numbers(found), again, looked])
     text = (
         "The scenarios in which something may be written later, under each grade: "
