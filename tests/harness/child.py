@@ -1,11 +1,13 @@
 """The service as it is, on a store that kills the process at a chosen write; it fakes nothing."""
 
 import asyncio
+import gc
 import importlib
 import os
 import random
 import signal
 import sys
+import threading
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -20,11 +22,13 @@ from bots.platforms.telegram import PLATFORM
 from bots.process import open_store, serve
 from bots.web import bind
 from core.models.litellm import LiteLLMModel, Options
+from core.models.litellm_load import load
 from core.ports import Claimed, Store
 from tests.harness.kills import Kill, Write
 from tests.harness.tools import TOOLS, note
 
 WRITES = ("commit", "claim", "sent", "retry", "give_up", "unknown", "open_preview")
+LITELLM_POOL = "litellm.litellm_core_utils.thread_pool_executor"
 
 
 class Birth(msgspec.Struct, frozen=True, kw_only=True):
@@ -120,13 +124,22 @@ def _row_of(name: str, args: tuple[Any, ...]) -> str:
 
 
 def warm_up() -> None:
-    """Imports only: a first call would start threads, and threads do not survive a fork."""
-    os.environ["LITELLM_OFFLINE_MODE"] = "true"
-    importlib.import_module("litellm")
+    """What each life would take most of its time for: litellm, and its first call."""
+    load()
+    gc.collect()
+    gc.freeze()
+
+
+def _forget_threads() -> None:
+    """The threads that litellm had before the fork are gone, and its pool does not know it."""
+    pool: Any = importlib.import_module(LITELLM_POOL).executor
+    pool._threads = set()
+    pool._idle_semaphore = threading.Semaphore(0)
 
 
 def live(birth: Birth) -> int:
     """The exit code of one life of the service."""
+    _forget_threads()
     os.environ.clear()
     os.environ.update(birth.environment)
     settings = prepare({PLATFORM.name: PLATFORM}, sys.stderr)
