@@ -1,0 +1,651 @@
+"""Whatever the grade, the story is the same; only when it is on disk differs."""
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from itertools import product
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+from structlog.testing import capture_logs
+
+from core.domain.events import ModelReplied, Recorded, ToolFinished, ToolStarted, TurnInterrupted
+from core.domain.fold import fold
+from core.domain.messages import ModelReply, ModelRequest
+from core.domain.policy import Durability, Policy
+from core.domain.state import SessionState
+from core.ports import Commit, OnText
+from core.runtime.behind import MOST_BEHIND, Decided, bare, together
+from core.runtime.sessions import CACHED_STATES
+from storage.store import SqlStore
+from tests.contract.values import at, commit, lease, said, state, update
+from tests.core.runtime.house import KEY, LEASE, Ground, Process, asks, passes, said as message
+from tests.core.runtime.test_sessions import all_is_answered_once, ran_twice, two_processes
+from tests.core.runtime.virtual import in_virtual_time, run_virtually
+
+LATE: tuple[Durability, ...] = ("async", "exit")
+GRADES: tuple[Durability, ...] = ("sync", *LATE)
+Story = Callable[[Ground, Process], Awaitable[None]]
+
+
+class Disk:
+    """Counts writes, and is asked around each of them; a whole process's ``disk.killer``."""
+
+    def __init__(self) -> None:
+        self.writes = 0
+
+    def __call__(self, moment: str) -> bool:
+        self.writes += moment == "before"
+        return False
+
+
+class Slow:
+    """A store whose commits take their time; two at once for one key would be a mistake."""
+
+    def __init__(self, store: Any, seconds: Callable[[], float]) -> None:
+        self._store = store
+        self._seconds = seconds
+        self.under_way: Counter[str] = Counter()
+        self.conflicts = 0
+        self.commits: list[Commit] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def commit(self, commit: Commit) -> None:
+        self.under_way[commit.key] += 1
+        assert self.under_way[commit.key] == 1, "two writes of one key at once"
+        try:
+            await asyncio.sleep(self._seconds())
+            await self._store.commit(commit)
+            self.commits.append(commit)
+        finally:
+            self.under_way[commit.key] -= 1
+
+
+# ---------------------------------------------------------------- the same story in each grade
+
+
+async def looks(ground: Ground, process: Process) -> None:
+    ground.script.then(asks("look", "look", text="I look"), *[asks("look")] * 4, "seen")
+    await process.hears("look around")
+    await passes(30)
+
+
+async def errand(ground: Ground, process: Process) -> None:
+    ground.script.then(asks("look", "pay"), asks("book", "look"), asks("look"), "all done")
+    await process.hears("go")
+    await passes(30)
+    ground.script.then(asks("look"), "once more")
+    await process.hears("again")
+    await passes(30)
+
+
+async def busy(ground: Ground, process: Process) -> None:
+    """Messages come in the middle of a look, whatever the busy mode makes of them."""
+    ground.script.then(asks("look"), asks("look", "look"), *["one", "two"] * 3)
+    await process.hears("go")
+    await passes(3)
+    await process.hears("and this")
+    await process.hears("and that")
+    await passes(60)
+
+
+async def stopped(ground: Ground, process: Process) -> None:
+    ground.script.then(asks("look"), asks("look", "pay"), "hello")
+    await process.hears("go")
+    await passes(7)
+    await process.hears("/stop")
+    await passes(10)
+    await process.hears("are you there?")
+    await passes(10)
+
+
+async def broken_off(ground: Ground, process: Process) -> None:
+    """A clean stop in a look; the next process goes on."""
+    ground.script.then(asks("look"), asks("look"), "finished")
+    await process.hears("go")
+    await passes(7)
+    await process.stops(drain=1)
+    await ground.starts()
+    await passes(60)
+
+
+async def chatting(ground: Ground, process: Process) -> None:
+    ground.script.then("one", "two")
+    await process.hears("1")
+    await passes(3)
+    await process.hears("2")
+    await passes(3)
+
+
+STORIES: tuple[Story, ...] = (looks, errand, busy, stopped, broken_off, chatting)
+POLICIES = (Policy(), Policy(busy_mode="steer", snapshot_every=3), Policy(busy_mode="interrupt"))
+
+
+async def told(story: Story, policy: Policy, seconds: float = 5.0) -> Ground:
+    ground = Ground(policy=policy)
+    ground.tools["look"].seconds = seconds
+    process = await ground.starts()
+    process.disk.killer = ground.writes = Disk()  # pyright: ignore[reportAttributeAccessIssue]
+    await story(ground, process)
+    assert not ground.processes[-1].sessions.unfinished, "nothing is behind after the last answer"
+    return ground
+
+
+async def log_of(ground: Ground) -> tuple[Recorded, ...]:
+    return await ground.store.events(KEY)
+
+
+def writes(ground: Ground) -> int:
+    return ground.writes.writes  # pyright: ignore[reportAttributeAccessIssue]
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.busy_mode)
+@pytest.mark.parametrize("story", STORIES)
+@in_virtual_time
+async def test_log_requests_and_chat_are_the_same_in_every_grade(
+    story: Story, policy: Policy
+) -> None:
+    grounds = [await told(story, replace(policy, durability=grade)) for grade in GRADES]
+
+    sync, *others = grounds
+    for ground in others:
+        assert await _as_if_at_once(ground) == await _as_if_at_once(sync)
+        assert ground.chat.texts == sync.chat.texts
+        assert await ground.outcomes() == await sync.outcomes()
+        requests = [str(request) for request in ground.script.requests]
+        assert requests == [str(request) for request in sync.script.requests]
+
+
+async def _as_if_at_once(ground: Ground) -> list[Any]:
+    """Grounds live one after the other on one clock; session ids hold the time, too."""
+    log = await log_of(ground)
+    begin = log[0].at
+    return [(one.seq, one.at - begin, _timeless(one.event)) for one in log]
+
+
+def _timeless(event: Any) -> Any:
+    times = {"session_id": "", "parent": "", "since": None, "inbound": None}
+    known = {name: value for name, value in times.items() if name in event.__struct_fields__}
+    return replace(event, **known)
+
+
+@in_virtual_time
+async def test_the_later_the_grade_the_fewer_the_writes() -> None:
+    counted: dict[str, int] = {}
+    for grade in GRADES:
+        ground = await told(looks, Policy(durability=grade), seconds=0)
+        counted[grade] = writes(ground)
+
+    assert counted["exit"] == 2, "the message, and the answer with all that led to it"
+    assert counted["exit"] < counted["async"] <= counted["sync"]
+    assert counted["sync"] == 2 + 5 + 6 * 2
+
+
+@pytest.mark.parametrize("grade", GRADES)
+@in_virtual_time
+async def test_what_must_not_lag_is_on_disk_before_it_happens(grade: Durability) -> None:
+    ground = Ground(asks("look"), asks("pay"), "paid", policy=Policy(durability=grade))
+    ground.tools["pay"].seconds = 5
+    process = await ground.starts()
+    await process.hears("go")
+    assert len(await log_of(ground)) == 4, "opened, received, started, attempted"
+    await passes(1)
+
+    kinds = [type(one.event) for one in await log_of(ground)]
+    assert sum(ground.tools["pay"].started.values()) == 1
+    assert kinds[-1] is ToolStarted
+    assert kinds.count(ModelReplied) == 2, "all that led to it came along"
+    await passes(5.1)
+    assert ground.chat.texts == ["paid"]
+
+
+@in_virtual_time
+async def test_async_is_only_a_moment_behind() -> None:
+    ground = Ground(asks("look"), "seen", policy=Policy(durability="async"))
+    ground.tools["look"].seconds = 5
+    process = await ground.starts()
+    await process.hears("go")
+    await passes(0.01)
+
+    assert isinstance((await log_of(ground))[-1].event, ToolStarted)
+
+
+@in_virtual_time
+async def test_exit_writes_nothing_of_a_look_before_the_end() -> None:
+    ground = Ground(asks("look"), "seen", policy=Policy(durability="exit"))
+    ground.tools["look"].seconds = 50
+    process = await ground.starts()
+    await process.hears("go")
+    await passes(49)
+    assert len(await log_of(ground)) == 4
+
+    await passes(5)
+    assert ground.chat.texts == ["seen"]
+
+
+@pytest.mark.parametrize("grade", LATE)
+@in_virtual_time
+async def test_a_snapshot_is_the_state_after_all_that_was_stored_with_it(grade: Durability) -> None:
+    ground = await told(looks, Policy(durability=grade, snapshot_every=7))
+
+    stored = await ground.store.load(KEY)
+    log = await log_of(ground)
+
+    assert stored.snapshot
+    assert stored.snapshot == fold(SessionState(key=KEY), log[: stored.snapshot.seq])
+    assert stored.snapshot.seq > len(log) - 7
+
+
+# ---------------------------------------------------------------- a slow disk
+
+
+@pytest.mark.parametrize("seed", range(10))
+@in_virtual_time
+async def test_writes_of_a_key_never_overlap_and_go_on_while_the_turn_does(seed: int) -> None:
+    dice = random.Random(seed)
+    ground = Ground(*[asks("look", "look")] * 3, asks("pay"), asks("look"), *["done"] * 3)
+    ground.policy = Policy(durability="async")
+    memory, slow = ground.store, Slow(ground.store, lambda: dice.uniform(0, 2))
+    ground.store = slow  # pyright: ignore[reportAttributeAccessIssue]
+    ground.tools["look"].seconds = 0.5
+    process = await ground.starts()
+    await process.hears("go")
+    for number in range(4):
+        await passes(dice.uniform(0, 2))
+        await process.hears(f"message {number}")
+    await passes(60)
+    ground.store = memory
+
+    assert await ground.outcomes() == {"answered": 5}
+    assert sum(ground.tools["pay"].started.values()) == 1
+    assert sum(ground.tools["look"].started.values()) == 7
+    assert any(len(one.log) > 1 for one in slow.commits if bare(one)), "flights carried several"
+
+
+@in_virtual_time
+async def test_a_message_waits_for_the_flight_and_takes_along_what_gathered() -> None:
+    ground = Ground(asks("look"), "seen", "and that", policy=Policy(durability="async"))
+    slow = Slow(ground.store, lambda: 1.0)
+    ground.store = slow  # pyright: ignore[reportAttributeAccessIssue]
+    ground.tools["look"].seconds = 2
+    process = await ground.starts()
+    await process.hears("go")
+    await passes(0.5)
+    await process.hears("and that")
+
+    kinds = [[type(one.event).__name__ for one in commit.log] for commit in slow.commits[1:]]
+    assert kinds == [["ModelReplied"], ["ToolStarted", "MessageReceived"]]
+
+
+@in_virtual_time
+async def test_a_disk_that_hangs_stops_the_turn() -> None:
+    ground = Ground(*[asks("look")] * 100, policy=Policy(durability="async"))
+    pauses = iter([0.0, *[1e6] * 100])
+    ground.store = Slow(ground.store, lambda: next(pauses))  # pyright: ignore[reportAttributeAccessIssue]
+    process = await ground.starts()
+    await process.hears("go")
+    await passes(1000)
+
+    assert len(ground.script.requests) <= MOST_BEHIND // 3 + 2
+    process.dies()
+
+
+# ---------------------------------------------------------------- kills
+
+TOOLS = ("look", "look", "pay", "look")
+REDONE = {"sync": 1, "async": 2, "exit": 3}
+"""Model calls that one kill may cost: none, one on its way, or all since what could not wait."""
+
+
+def next_of_the_errand(request: ModelRequest) -> str | ModelReply:
+    """As many tools as it sees no results of, one after the other, and then it says so."""
+    done = str(request).count("ToolMessage(")
+    return asks(TOOLS[done]) if done < len(TOOLS) else "all done"
+
+
+async def killed_after(ticks: int, grade: Durability) -> tuple[Ground, int]:
+    """The number of events that were on disk when the process died."""
+    ground = Ground(*[next_of_the_errand] * 20, policy=Policy(durability=grade))
+    first = await ground.starts()
+    hearing = asyncio.create_task(first.hears("go"))
+    for _ in range(ticks):
+        await asyncio.sleep(0)
+    first.dies()
+    await asyncio.wait({hearing})
+    await passes(LEASE)
+    stored = len(await log_of(ground))
+    await ground.starts()
+    await passes(LEASE)
+    return ground, stored
+
+
+@pytest.mark.parametrize("grade", GRADES)
+def test_killed_at_any_moment_nothing_is_lost_and_only_looks_are_repeated(
+    grade: Durability,
+) -> None:
+    seen: set[int] = set()
+    for ticks in range(0, 130):
+        with capture_logs():
+            ground, stored = run_virtually(killed_after(ticks, grade))
+        seen.add(stored)
+        log = run_virtually(log_of(ground))
+        steps = Counter((e.turn, e.step) for e in events(log) if isinstance(e, ModelReplied))
+        outcomes = run_virtually(ground.outcomes())
+        assert outcomes in ({"answered": 1}, {}), f"tick {ticks}: {outcomes}"
+        assert bool(outcomes) == bool(log)
+        assert set(steps.values()) <= {1}, f"tick {ticks}"
+        assert len(steps) in (0, len(TOOLS) + 1), f"tick {ticks}"
+        assert sum(ground.tools["pay"].started.values()) <= 1, f"tick {ticks}"
+        asked = len(ground.script.requests)
+        assert asked <= len(TOOLS) + 1 + REDONE[grade], f"tick {ticks}"
+        assert set(ground.chat.texts) == ({"all done"} if log else set())
+    assert len(seen) > 4, "there must be many different moments"
+
+
+def events(log: tuple[Recorded, ...]) -> list[Any]:
+    return [one.event for one in log]
+
+
+# ---------------------------------------------------------------- a database that fails
+
+
+async def with_faults(faults: tuple[str, ...], grade: Durability) -> Ground:
+    ground = Ground(*[next_of_the_errand] * 20, policy=Policy(durability=grade))
+    process = await ground.starts()
+    await process.hears("go")
+    process.disk.faults.extend(faults)
+    await passes(120)
+    return ground
+
+
+@pytest.mark.parametrize("grade", LATE)
+def test_whatever_write_fails_and_however_nothing_is_lost_or_doubled(grade: Durability) -> None:
+    for faults in product(("", "before", "after"), repeat=4):
+        with capture_logs() as lines:
+            ground = run_virtually(with_faults(faults, grade))
+        log = run_virtually(log_of(ground))
+        steps = Counter((e.turn, e.step) for e in events(log) if isinstance(e, ModelReplied))
+        assert run_virtually(ground.outcomes()) == {"answered": 1}, faults
+        assert ground.chat.texts == ["all done"], faults
+        assert set(steps.values()) == {1}, faults
+        assert sum(ground.tools["pay"].started.values()) <= 1, faults
+        assert len(ground.script.requests) == len(TOOLS) + 1, f"{faults}: memory still had it"
+        assert not [line for line in lines if line["event"] == "turn broke off"], faults
+
+
+@pytest.mark.parametrize("fault", ["before", "after"])
+@in_virtual_time
+async def test_after_a_flight_that_failed_the_turn_waits_for_the_disk(fault: str) -> None:
+    ground = Ground(asks("look"), asks("look"), "seen", policy=Policy(durability="async"))
+    process = await ground.starts()
+    ground.script.hold()
+    await process.hears("go")
+    process.disk.faults.extend([fault, *["before"] * 4])
+    ground.script.release()
+    await passes(5)
+
+    assert sum(ground.tools["look"].started.values()) == 0, "its start cannot be stored yet"
+    await passes(30)
+    assert ground.chat.texts == ["seen"]
+    assert sum(ground.tools["look"].started.values()) == 2
+    assert len(ground.script.requests) == 3
+
+
+@in_virtual_time
+async def test_a_doubled_update_takes_nothing_away_from_what_is_behind() -> None:
+    ground = Ground(asks("look"), "seen", policy=Policy(durability="exit"))
+    ground.tools["look"].seconds = 5
+    process = await ground.starts()
+    update = await process.hears("go")
+    await passes(1)
+    await process.admission.accept(update)
+    await passes(10)
+
+    assert ground.chat.texts == ["seen"]
+    assert len(ground.script.requests) == 2
+
+
+# ---------------------------------------------------------------- memory
+
+
+@pytest.mark.parametrize("grade", LATE)
+@in_virtual_time
+async def test_a_state_that_leaves_the_cache_is_made_again_with_what_is_behind(
+    grade: Durability,
+) -> None:
+    ground = Ground(asks("look"), "seen", policy=Policy(durability=grade))
+    ground.tools["look"].seconds = 5
+    process = await ground.starts()
+    await process.hears("go")
+    await passes(1)
+    before = await process.state()
+    for number in range(CACHED_STATES):
+        await process.sessions.state(f"agent:main:chat:dm:stranger{number}")
+
+    assert await process.state() == before
+    await passes(10)
+    assert ground.chat.texts == ["seen"]
+    assert len(ground.script.requests) == 2
+
+
+@in_virtual_time
+async def test_a_clean_stop_leaves_nothing_behind() -> None:
+    ground = Ground(asks("look"), "seen", policy=Policy(durability="exit"))
+    ground.tools["look"].seconds = 30
+    process = await ground.starts()
+    await process.hears("go")
+    await passes(1)
+    process.sessions.held.clear()
+    await process.stops(drain=1)
+
+    log = events(await log_of(ground))
+    assert [type(one) for one in log[4:]] == [ModelReplied, ToolStarted, TurnInterrupted]
+    assert await ground.store.abandoned(ground.clock.now()) == (KEY,)
+    assert (await ground.store.load(KEY)).snapshot == await process.state()
+
+
+@in_virtual_time
+async def test_a_log_that_is_set_aside_takes_what_is_behind_with_it() -> None:
+    ground = Ground(asks("look"), "hello", policy=Policy(durability="exit"))
+    ground.tools["look"].seconds = 500
+    process = await ground.starts()
+    await process.hears("go")
+    await passes(1)
+    ground.store._logs[KEY].pop(1)  # pyright: ignore[reportPrivateUsage]
+    for number in range(CACHED_STATES):
+        await process.sessions.state(f"agent:main:chat:dm:stranger{number}")
+    await process.hears("are you there?")
+    await passes(5)
+
+    assert ground.chat.texts[-1] == "hello"
+    assert len({one.seq for one in await log_of(ground)}) == (await process.state()).seq
+
+
+# ---------------------------------------------------------------- two processes
+
+
+@pytest.mark.parametrize("grade", LATE)
+def test_two_processes_that_keep_their_leases_do_nothing_twice(grade: Durability) -> None:
+    for seed in range(20):
+        with capture_logs():
+            ground, log = run_virtually(two_processes(seed, lease=6.0, renew=True, grade=grade))
+
+        assert [ran_twice(ground, tool) for tool in ground.tools] == [[], [], []], f"seed {seed}"
+        all_is_answered_once(ground, log, seed)
+
+
+@pytest.mark.parametrize("grade", LATE)
+def test_processes_that_lose_every_lease_do_nothing_unsafe_twice(grade: Durability) -> None:
+    interrupted = 0
+    for seed in range(40):
+        with capture_logs():
+            ground, log = run_virtually(two_processes(seed, lease=2.5, renew=False, grade=grade))
+
+        assert ran_twice(ground, "pay") == [], f"seed {seed}"
+        all_is_answered_once(ground, log, seed)
+        interrupted += sum(isinstance(e, TurnInterrupted) for e in events(log))
+    assert interrupted > 20, "the leases must really be lost"
+
+
+@pytest.mark.parametrize("grade", LATE)
+@in_virtual_time
+async def test_a_message_taken_by_another_process_costs_no_work(grade: Durability) -> None:
+    """It stands in the log before what is behind, which follows it with other numbers."""
+    ground = Ground(asks("look"), "seen", "and that", policy=Policy(durability=grade))
+    ground.tools["look"].seconds = 5
+    first, second = await ground.starts(), await ground.starts()
+    first.disk.killer = slowly = Disk()
+    await first.hears("go")
+    await second.hears("and that")
+    await passes(20)
+
+    assert ground.chat.texts == ["seen", "and that"]
+    assert len(ground.script.requests) == 3
+    assert sum(ground.tools["look"].started.values()) == 1
+    assert slowly.writes
+    assert not any(isinstance(e, TurnInterrupted) for e in events(await log_of(ground)))
+
+
+class Prompter:
+    """A model whose every call takes as long, and says what, as its list tells."""
+
+    name = "prompter"
+
+    def __init__(self, *lines: tuple[float, ModelReply]) -> None:
+        self._lines = list(lines)
+
+    async def complete(self, request: ModelRequest, on_text: OnText) -> ModelReply:
+        seconds, reply = self._lines.pop(0)
+        await passes(seconds)
+        return reply
+
+
+async def another_past() -> Ground:
+    ground = Ground(policy=Policy(durability="exit"))
+    ground.model = Prompter(
+        (0, asks("look")),
+        (100, asks("pay")),  # the first process, on its own past
+        (0, asks("pay")),  # the second, on what the log knows
+        (1000, ModelReply(text="never")),
+        (0, ModelReply(text="paid once")),
+    )
+    first = await ground.starts()
+    await first.hears("pay if you must")
+    await passes(1)
+    first.forgets_to_renew()
+    await passes(LEASE)
+    second = await ground.starts()
+    await passes(2 * LEASE)
+    second.dies()
+    assert sum(ground.tools["pay"].started.values()) == 1
+    await passes(200)
+    return ground
+
+
+def test_an_answer_that_follows_from_another_past_is_void() -> None:
+    """By its turn and step it would fit, and it would pay a second time."""
+    with capture_logs():
+        ground = run_virtually(another_past())
+
+    assert sum(ground.tools["pay"].started.values()) == 1
+    assert ground.chat.texts[-1] == "paid once"
+    assert run_virtually(ground.outcomes()) == {"answered": 1}
+
+
+@in_virtual_time
+async def test_who_works_on_what_was_never_stored_is_stopped() -> None:
+    """By whoever finds out: here by a message that the first process takes."""
+    ground = Ground(policy=Policy(durability="exit"))
+    ground.model = Prompter(
+        (0, asks("look")),
+        (10_000, ModelReply(text="never")),
+        (0, asks("look")),
+        (0, ModelReply(text="hello")),
+        (0, ModelReply(text="still here")),
+    )
+    first = await ground.starts()
+    await first.hears("go")
+    await passes(1)
+    first.forgets_to_renew()
+    await passes(LEASE)
+    await ground.starts()
+    await passes(5)
+    assert first.agent.working() == (KEY,)
+
+    await first.hears("are you there?")
+    await passes(5)
+
+    assert first.agent.working() == ()
+    assert ground.chat.texts[-1] == "still here"
+    assert await ground.outcomes() == {"answered": 2}
+
+
+# ---------------------------------------------------------------- values
+
+
+def test_commits_that_are_written_together_are_one() -> None:
+    first = commit(KEY, 4, said("a"), lease=lease("here", 1), session_id="s", open_turn=True)
+    second = replace(commit(KEY, 5, said("b"), said("c")), at=at(9), inbox=update())
+    states = state(KEY, 5), state(KEY, 7)
+
+    plain = together([Decided(first, states[0]), Decided(second, states[1])])
+    assert plain == replace(second, expected_seq=4, log=(*first.log, *second.log))
+
+    marked = replace(first, snapshot=states[0])
+    shot = together([Decided(marked, states[0]), Decided(second, states[1])])
+    assert shot.snapshot == states[1], "the state after all of it"
+    assert together([Decided(first, states[0])]) == first
+
+
+@pytest.mark.parametrize(
+    "name", ["inbox", "settled", "outbox", "timers", "cleared", "access", "open_turn"]
+)
+def test_a_commit_that_promises_anything_does_not_lag(name: str) -> None:
+    plain = commit(KEY, 4, said(), open_turn=True, lease=lease(), session_id="s")
+    assert bare(plain)
+    value = (1,) if name != "open_turn" else False
+    assert not bare(replace(plain, **{name: value}))
+    assert name in {field.name for field in msgspec.structs.fields(Commit)}
+
+
+# ---------------------------------------------------------------- real databases
+
+
+async def until(condition: Callable[[], Awaitable[bool]]) -> None:
+    async with asyncio.timeout(20):
+        while not await condition():
+            await asyncio.sleep(0.01)
+
+
+async def on_disk(url: str, grade: Durability, name: str) -> list[Any]:
+    """A conversation with a death in the middle of a look; what the log then says."""
+    ground = Ground(asks("look"), asks("look"), asks("pay"), asks("look"), "all done")
+    ground.policy = Policy(durability=grade)
+    store = await SqlStore.open(url)
+    ground.store = store  # pyright: ignore[reportAttributeAccessIssue]
+    process = await ground.starts()
+    inbound = replace(message("go", 1), update_id=name, user=name)
+    inbound = replace(inbound, address=replace(inbound.address, chat=name))
+    await process.admission.accept(inbound)
+
+    async def answered() -> bool:
+        return "all done" in ground.chat.texts
+
+    await until(answered)
+    await process.stops()
+    process.dies()
+    log = await store.events(f"agent:main:chat:dm:{name}")
+    await store.close()
+    return [_timeless(one.event) for one in log]
+
+
+async def test_real_databases_hold_the_same_log_in_every_grade(database_url: str) -> None:
+    logs = [await on_disk(database_url, grade, f"user{grade}") for grade in GRADES]
+
+    assert logs[0] == logs[1] == logs[2]
+    assert sum(isinstance(event, ToolFinished) for event in logs[0]) == 4
