@@ -123,7 +123,7 @@ class Sessions:
             try:
                 await self._load(key)
             except BrokenDataError:
-                self._behind.drop(key)
+                self._lose(key)
                 return await self._store.set_aside(key, self._clock.now())
         return None
 
