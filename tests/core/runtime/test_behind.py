@@ -4,7 +4,6 @@ import asyncio
 import random
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
-from itertools import product
 from typing import Any
 
 import msgspec
@@ -14,60 +13,20 @@ from structlog.testing import capture_logs
 
 from core.domain.events import ModelReplied, Recorded, ToolFinished, ToolStarted, TurnInterrupted
 from core.domain.fold import fold
-from core.domain.messages import ModelReply, ModelRequest
+from core.domain.messages import ModelRequest
 from core.domain.policy import Durability, Policy
 from core.domain.state import SessionState
-from core.ports import Commit, OnText, ToolContext, ToolOutput
+from core.ports import Commit, ToolContext, ToolOutput
 from core.runtime.behind import MOST_BEHIND, Decided, bare, together
 from core.runtime.sessions import CACHED_STATES
 from storage.store import SqlStore
 from tests.contract.values import at, commit, lease, said, state, update
 from tests.core.domain.samples import HOME
-from tests.core.runtime.house import KEY, LEASE, FakeTool, Ground, Process, asks, passes
-from tests.core.runtime.test_sessions import all_is_answered_once, ran_twice, two_processes
+from tests.core.runtime.grades import GRADES, LATE, Disk, Slow, events, log_of
+from tests.core.runtime.house import KEY, FakeTool, Ground, Process, asks, passes
 from tests.core.runtime.virtual import in_virtual_time, run_virtually
 
-LATE: tuple[Durability, ...] = ("async", "exit")
-GRADES: tuple[Durability, ...] = ("sync", *LATE)
 Story = Callable[[Ground, Process], Awaitable[None]]
-
-
-class Disk:
-    """Counts writes, and is asked around each of them; a whole process's ``disk.killer``."""
-
-    def __init__(self) -> None:
-        self.writes = 0
-
-    def __call__(self, moment: str) -> bool:
-        self.writes += moment == "before"
-        return False
-
-
-class Slow:
-    """A store whose commits take their time; two at once for one key would be a mistake."""
-
-    def __init__(self, store: Any, seconds: Callable[[], float]) -> None:
-        self._store = store
-        self._seconds = seconds
-        self.under_way: Counter[str] = Counter()
-        self.conflicts = 0
-        self.commits: list[Commit] = []
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)
-
-    async def commit(self, commit: Commit) -> None:
-        self.under_way[commit.key] += 1
-        assert self.under_way[commit.key] == 1, "two writes of one key at once"
-        try:
-            await asyncio.sleep(self._seconds())
-            await self._store.commit(commit)
-            self.commits.append(commit)
-        finally:
-            self.under_way[commit.key] -= 1
-
-
-# ---------------------------------------------------------------- the same story in each grade
 
 
 async def looks(ground: Ground, process: Process) -> None:
@@ -166,10 +125,6 @@ async def told(story: Story, policy: Policy) -> Told:
     )
 
 
-async def log_of(ground: Ground) -> tuple[Recorded, ...]:
-    return await ground.store.events(KEY)
-
-
 @pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.busy_mode)
 @pytest.mark.parametrize("story", STORIES)
 def test_the_story_is_the_same_in_every_grade(story: Story, policy: Policy) -> None:
@@ -250,9 +205,6 @@ async def test_a_snapshot_is_the_state_after_all_that_was_stored_with_it(grade: 
     assert stored.snapshot.seq > len(log) - 7
 
 
-# ---------------------------------------------------------------- a slow disk
-
-
 @pytest.mark.parametrize("seed", range(10))
 @in_virtual_time
 async def test_writes_of_a_key_never_overlap_and_go_on_while_the_turn_does(seed: int) -> None:
@@ -304,123 +256,6 @@ async def test_a_disk_that_hangs_stops_the_turn() -> None:
 
     assert len(ground.script.requests) <= MOST_BEHIND // 3 + 2
     process.dies()
-
-
-# ---------------------------------------------------------------- kills
-
-TOOLS = ("look", "look", "pay", "look")
-REDONE = {"sync": 1, "async": 2, "exit": 3}
-"""Model calls that one kill may cost: none, one on its way, or all since what could not wait."""
-
-
-def next_of_the_errand(request: ModelRequest) -> str | ModelReply:
-    """As many tools as it sees no results of, one after the other, and then it says so."""
-    done = str(request).count("ToolMessage(")
-    return asks(TOOLS[done]) if done < len(TOOLS) else "all done"
-
-
-async def killed_after(ticks: int, grade: Durability) -> tuple[Ground, int]:
-    """The number of events that were on disk when the process died."""
-    ground = Ground(*[next_of_the_errand] * 20, policy=Policy(durability=grade))
-    first = await ground.starts()
-    hearing = asyncio.create_task(first.hears("go"))
-    for _ in range(ticks):
-        await asyncio.sleep(0)
-    first.dies()
-    await asyncio.wait({hearing})
-    await passes(LEASE)
-    stored = len(await log_of(ground))
-    await ground.starts()
-    await passes(LEASE)
-    return ground, stored
-
-
-@pytest.mark.parametrize("grade", GRADES)
-def test_killed_at_any_moment_nothing_is_lost_and_only_looks_are_repeated(
-    grade: Durability,
-) -> None:
-    seen: set[int] = set()
-    for ticks in range(0, 130):
-        with capture_logs():
-            ground, stored = run_virtually(killed_after(ticks, grade))
-        seen.add(stored)
-        log = run_virtually(log_of(ground))
-        steps = Counter((e.turn, e.step) for e in events(log) if isinstance(e, ModelReplied))
-        outcomes = run_virtually(ground.outcomes())
-        assert outcomes in ({"answered": 1}, {}), f"tick {ticks}: {outcomes}"
-        assert bool(outcomes) == bool(log)
-        assert set(steps.values()) <= {1}, f"tick {ticks}"
-        assert len(steps) in (0, len(TOOLS) + 1), f"tick {ticks}"
-        assert sum(ground.tools["pay"].started.values()) <= 1, f"tick {ticks}"
-        asked = len(ground.script.requests)
-        assert asked <= len(TOOLS) + 1 + REDONE[grade], f"tick {ticks}"
-        assert set(ground.chat.texts) == ({"all done"} if log else set())
-    assert len(seen) > 4, "there must be many different moments"
-
-
-def events(log: tuple[Recorded, ...]) -> list[Any]:
-    return [one.event for one in log]
-
-
-# ---------------------------------------------------------------- a database that fails
-
-
-async def with_faults(faults: tuple[str, ...], grade: Durability) -> Ground:
-    ground = Ground(*[next_of_the_errand] * 20, policy=Policy(durability=grade))
-    process = await ground.starts()
-    await process.hears("go")
-    process.disk.faults.extend(faults)
-    await passes(120)
-    return ground
-
-
-@pytest.mark.parametrize("grade", LATE)
-def test_whatever_write_fails_and_however_nothing_is_lost_or_doubled(grade: Durability) -> None:
-    for faults in product(("", "before", "after"), repeat=4):
-        with capture_logs() as lines:
-            ground = run_virtually(with_faults(faults, grade))
-        log = run_virtually(log_of(ground))
-        steps = Counter((e.turn, e.step) for e in events(log) if isinstance(e, ModelReplied))
-        assert run_virtually(ground.outcomes()) == {"answered": 1}, faults
-        assert [text for text in ground.chat.texts if "picking up" not in text] == ["all done"]
-        assert set(steps.values()) == {1}, faults
-        assert sum(ground.tools["pay"].started.values()) <= 1, faults
-        assert len(ground.script.requests) == len(TOOLS) + 1, f"{faults}: memory still had it"
-        assert not [line for line in lines if line["event"] == "turn broke off"], faults
-
-
-@in_virtual_time
-async def test_after_a_flight_that_failed_the_turn_waits_for_the_disk() -> None:
-    ground = Ground(asks("look"), asks("look"), "seen", policy=Policy(durability="async"))
-    process = await ground.starts()
-    ground.script.hold()
-    await process.hears("go")
-    process.disk.faults.extend(["before"] * 5)
-    ground.script.release()
-    await passes(10)
-
-    assert len(ground.script.requests) == 1, "its result cannot be stored yet"
-    await passes(30)
-    assert ground.chat.texts == ["seen"]
-    assert sum(ground.tools["look"].started.values()) == 2
-    assert len(ground.script.requests) == 3
-
-
-@in_virtual_time
-async def test_a_doubled_update_takes_nothing_away_from_what_is_behind() -> None:
-    ground = Ground(asks("look"), "seen", policy=Policy(durability="exit"))
-    ground.tools["look"].seconds = 5
-    process = await ground.starts()
-    update = await process.hears("go")
-    await passes(1)
-    await process.admission.accept(update)
-    await passes(10)
-
-    assert ground.chat.texts == ["seen"]
-    assert len(ground.script.requests) == 2
-
-
-# ---------------------------------------------------------------- memory
 
 
 @pytest.mark.parametrize("grade", LATE)
@@ -476,128 +311,6 @@ async def test_a_log_that_is_set_aside_takes_what_is_behind_with_it() -> None:
     assert len({one.seq for one in await log_of(ground)}) == (await process.state()).seq
 
 
-# ---------------------------------------------------------------- two processes
-
-
-@pytest.mark.parametrize("grade", LATE)
-def test_two_processes_that_keep_their_leases_do_nothing_twice(grade: Durability) -> None:
-    for seed in range(20):
-        with capture_logs():
-            ground, log = run_virtually(two_processes(seed, lease=6.0, renew=True, grade=grade))
-
-        assert [ran_twice(ground, tool) for tool in ground.tools] == [[], [], []], f"seed {seed}"
-        all_is_answered_once(ground, log, seed)
-
-
-@pytest.mark.parametrize("grade", LATE)
-def test_processes_that_lose_every_lease_do_nothing_unsafe_twice(grade: Durability) -> None:
-    interrupted = 0
-    for seed in range(40):
-        with capture_logs():
-            ground, log = run_virtually(two_processes(seed, lease=2.5, renew=False, grade=grade))
-
-        assert ran_twice(ground, "pay") == [], f"seed {seed}"
-        all_is_answered_once(ground, log, seed)
-        interrupted += sum(isinstance(e, TurnInterrupted) for e in events(log))
-    assert interrupted > 20, "the leases must really be lost"
-
-
-@pytest.mark.parametrize("grade", LATE)
-@in_virtual_time
-async def test_a_message_taken_by_another_process_costs_no_work(grade: Durability) -> None:
-    """It stands in the log before what is behind, which follows it with other numbers."""
-    ground = Ground(asks("look"), "seen", "and that", policy=Policy(durability=grade))
-    ground.tools["look"].seconds = 5
-    first, second = await ground.starts(), await ground.starts()
-    first.disk.killer = slowly = Disk()
-    await first.hears("go")
-    await second.hears("and that")
-    await passes(20)
-
-    assert ground.chat.texts == ["seen", "and that"]
-    assert len(ground.script.requests) == 3
-    assert sum(ground.tools["look"].started.values()) == 1
-    assert slowly.writes
-    assert not any(isinstance(e, TurnInterrupted) for e in events(await log_of(ground)))
-
-
-class Prompter:
-    """A model whose every call takes as long, and says what, as its list tells."""
-
-    name = "prompter"
-
-    def __init__(self, *lines: tuple[float, ModelReply]) -> None:
-        self._lines = list(lines)
-
-    async def complete(self, request: ModelRequest, on_text: OnText) -> ModelReply:
-        seconds, reply = self._lines.pop(0)
-        await passes(seconds)
-        return reply
-
-
-async def another_past() -> Ground:
-    ground = Ground(policy=Policy(durability="exit"))
-    ground.model = Prompter(
-        (0, asks("look")),
-        (100, asks("pay")),  # the first process, on its own past
-        (0, asks("pay")),  # the second, on what the log knows
-        (1000, ModelReply(text="never")),
-        (0, ModelReply(text="paid once")),
-    )
-    first = await ground.starts()
-    await first.hears("pay if you must")
-    await passes(1)
-    first.forgets_to_renew()
-    await passes(LEASE)
-    second = await ground.starts()
-    await passes(2 * LEASE)
-    second.dies()
-    assert sum(ground.tools["pay"].started.values()) == 1
-    await passes(200)
-    return ground
-
-
-def test_an_answer_that_follows_from_another_past_is_void() -> None:
-    """By its turn and step it would fit, and it would pay a second time."""
-    with capture_logs():
-        ground = run_virtually(another_past())
-
-    assert sum(ground.tools["pay"].started.values()) == 1
-    assert ground.chat.texts[-1] == "paid once"
-    assert run_virtually(ground.outcomes()) == {"answered": 1}
-
-
-@in_virtual_time
-async def test_who_works_on_what_was_never_stored_is_stopped() -> None:
-    """By whoever finds out: here by a message that the first process takes."""
-    ground = Ground(policy=Policy(durability="exit"))
-    ground.model = Prompter(
-        (0, asks("look")),
-        (10_000, ModelReply(text="never")),
-        (0, asks("look")),
-        (0, ModelReply(text="hello")),
-        (0, ModelReply(text="still here")),
-    )
-    first = await ground.starts()
-    await first.hears("go")
-    await passes(1)
-    first.forgets_to_renew()
-    await passes(LEASE)
-    await ground.starts()
-    await passes(5)
-    assert first.agent.working() == (KEY,)
-
-    await first.hears("are you there?")
-    await passes(5)
-
-    assert first.agent.working() == ()
-    assert ground.chat.texts[-1] == "still here"
-    assert await ground.outcomes() == {"answered": 2}
-
-
-# ---------------------------------------------------------------- values
-
-
 def test_commits_that_are_written_together_are_one() -> None:
     first = commit(KEY, 4, said("a"), lease=lease("here", 1), session_id="s", open_turn=True)
     second = replace(commit(KEY, 5, said("b"), said("c")), at=at(9), inbox=update())
@@ -621,9 +334,6 @@ def test_a_commit_that_promises_anything_does_not_lag(name: str) -> None:
     value = (1,) if name != "open_turn" else False
     assert not bare(replace(plain, **{name: value}))
     assert name in {field.name for field in msgspec.structs.fields(Commit)}
-
-
-# ---------------------------------------------------------------- real databases
 
 
 async def until(condition: Callable[[], Awaitable[bool]]) -> None:
