@@ -16,15 +16,19 @@ from core.domain.fold import fold
 from core.domain.messages import ModelRequest
 from core.domain.policy import Durability, Policy
 from core.domain.state import SessionState
-from core.ports import Commit, ToolContext, ToolOutput
-from core.runtime.behind import MOST_BEHIND, Decided, bare, together
+from core.domain.values import TEXT_LIMIT
+from core.ports import Artifact, Commit, Stored, ToolContext, ToolOutput
+from core.runtime.behind import MOST_BEHIND, Behind, Decided, bare, together
+from core.runtime.holder import Holder
 from core.runtime.sessions import CACHED_STATES
+from storage.memory import MemoryStore
 from storage.store import SqlStore
 from tests.contract.values import at, commit, lease, said, state, update
 from tests.core.domain.samples import HOME
+from tests.core.domain.test_durability import acting
 from tests.core.runtime.grades import GRADES, LATE, Disk, Slow, events, log_of
 from tests.core.runtime.house import KEY, FakeTool, Ground, Process, asks, passes
-from tests.core.runtime.virtual import in_virtual_time, run_virtually
+from tests.core.runtime.virtual import VirtualClock, in_virtual_time, run_virtually
 
 Story = Callable[[Ground, Process], Awaitable[None]]
 
@@ -278,6 +282,44 @@ async def test_a_state_that_leaves_the_cache_is_made_again_with_what_is_behind(
     assert len(ground.script.requests) == 2
 
 
+class Late(Slow):
+    """Its loads of the key bring old news."""
+
+    async def load(self, key: str) -> Stored:
+        stored = await self._store.load(key)
+        await passes(float(key == KEY))
+        return stored
+
+
+@in_virtual_time
+async def test_a_flight_that_lands_during_a_load_is_not_overlooked() -> None:
+    ground = Ground(asks("look"), "seen", policy=Policy(durability="async"))
+    ground.store = Late(ground.store, lambda: 1.0)  # pyright: ignore[reportAttributeAccessIssue]
+    ground.tools["look"].seconds = 20
+    process = await ground.starts()
+    await process.hears("go")
+    await passes(0.5)
+    before = await process.state()
+    for number in range(CACHED_STATES):
+        await process.sessions.state(f"agent:main:chat:dm:stranger{number}")
+
+    assert await process.state() == before
+    process.dies()
+
+
+@pytest.mark.parametrize("grade", LATE)
+@in_virtual_time
+async def test_a_long_result_that_is_behind_is_kept_whole(grade: Durability) -> None:
+    ground = Ground(asks("look", "look"), "seen", policy=Policy(durability=grade))
+    ground.tools["look"].result = "x" * (TEXT_LIMIT + 1)
+    process = await ground.starts()
+    await process.hears("go")
+    await passes(3)
+
+    for name in ground.tools["look"].started:
+        assert await ground.store.artifact(name) == "x" * (TEXT_LIMIT + 1)
+
+
 @in_virtual_time
 async def test_a_clean_stop_leaves_nothing_behind() -> None:
     ground = Ground(asks("look"), "seen", policy=Policy(durability="exit"))
@@ -315,9 +357,16 @@ def test_commits_that_are_written_together_are_one() -> None:
     first = commit(KEY, 4, said("a"), lease=lease("here", 1), session_id="s", open_turn=True)
     second = replace(commit(KEY, 5, said("b"), said("c")), at=at(9), inbox=update())
     states = state(KEY, 5), state(KEY, 7)
+    first = replace(first, artifacts=(Artifact("a", "1"),))
+    second = replace(second, artifacts=(Artifact("b", "2"),))
 
     plain = together([Decided(first, states[0]), Decided(second, states[1])])
-    assert plain == replace(second, expected_seq=4, log=(*first.log, *second.log))
+    assert plain == replace(
+        second,
+        expected_seq=4,
+        log=(*first.log, *second.log),
+        artifacts=(*first.artifacts, *second.artifacts),
+    )
 
     marked = replace(first, snapshot=states[0])
     shot = together([Decided(marked, states[0]), Decided(second, states[1])])
@@ -329,10 +378,13 @@ def test_commits_that_are_written_together_are_one() -> None:
     "name", ["inbox", "settled", "outbox", "timers", "cleared", "access", "open_turn"]
 )
 def test_a_commit_that_promises_anything_does_not_lag(name: str) -> None:
-    plain = commit(KEY, 4, said(), open_turn=True, lease=lease(), session_id="s")
-    assert bare(plain)
+    look = ToolStarted(turn=1, step=1, call_id="c1")
+    before = acting()
+    plain = commit(before.key, before.seq, look, open_turn=True, lease=lease(), session_id="s")
+    behind = Behind(MemoryStore(), "exit", VirtualClock(), Holder("here"))
+    assert behind.may_wait(before, plain)
     value = (1,) if name != "open_turn" else False
-    assert not bare(replace(plain, **{name: value}))
+    assert not behind.may_wait(before, replace(plain, **{name: value}))
     assert name in {field.name for field in msgspec.structs.fields(Commit)}
 
 

@@ -2,17 +2,19 @@
 
 import asyncio
 from collections import Counter
+from collections.abc import Mapping
 from itertools import product
+from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
 
-from core.domain.events import ModelReplied, TurnInterrupted
+from core.domain.events import ModelReplied, ToolFinished, TurnInterrupted
 from core.domain.messages import ModelReply, ModelRequest
 from core.domain.policy import Durability, Policy
-from core.ports import OnText
-from tests.core.runtime.grades import GRADES, LATE, Disk, events, log_of
-from tests.core.runtime.house import KEY, LEASE, Ground, asks, passes
+from core.ports import OnText, ToolContext, ToolOutput
+from tests.core.runtime.grades import GRADES, LATE, Disk, Slow, events, log_of
+from tests.core.runtime.house import KEY, LEASE, FakeTool, Ground, Process, asks, passes
 from tests.core.runtime.test_sessions import all_is_answered_once, ran_twice, two_processes
 from tests.core.runtime.virtual import in_virtual_time, run_virtually
 
@@ -181,7 +183,7 @@ async def another_past() -> Ground:
     ground = Ground(policy=Policy(durability="exit"))
     ground.model = Prompter(
         (0, asks("look")),
-        (100, asks("pay")),  # the first process, on its own past
+        (100, ModelReply(text="nothing is owed")),  # the first process, on its own past
         (0, asks("pay")),  # the second, on what the log knows
         (1000, ModelReply(text="never")),
         (0, ModelReply(text="paid once")),
@@ -200,12 +202,13 @@ async def another_past() -> Ground:
 
 
 def test_an_answer_that_follows_from_another_past_is_void() -> None:
-    """By its turn and step it would fit, and it would pay a second time."""
+    """By its turn and step it would fit, and it knows nothing of what the log says was paid."""
     with capture_logs():
         ground = run_virtually(another_past())
 
     assert sum(ground.tools["pay"].started.values()) == 1
     assert ground.chat.texts[-1] == "paid once"
+    assert "nothing is owed" not in ground.chat.texts
     assert run_virtually(ground.outcomes()) == {"answered": 1}
 
 
@@ -235,3 +238,79 @@ async def test_who_works_on_what_was_never_stored_is_stopped() -> None:
     assert first.agent.working() == ()
     assert ground.chat.texts[-1] == "still here"
     assert await ground.outcomes() == {"answered": 2}
+
+
+async def another_took_over(*lines: tuple[float, ModelReply]) -> tuple[Ground, Process]:
+    """The first process is in a look and does not know it; the second calls the model."""
+    ground = Ground(policy=Policy(durability="exit"))
+    ground.model = Prompter((0, asks("look")), *lines)
+    ground.tools["look"].seconds = 100
+    first = await ground.starts()
+    await first.hears("go")
+    await passes(1)
+    first.forgets_to_renew()
+    await passes(LEASE)
+    await ground.starts()
+    return ground, first
+
+
+@in_virtual_time
+async def test_what_is_behind_does_not_get_into_a_turn_that_another_runs() -> None:
+    """It would fit, as nothing was replied yet; but nobody would bring the look to its end."""
+    hello, more = ModelReply(text="hello"), ModelReply(text="more")
+    ground, first = await another_took_over((20, hello), (0, more))
+    await first.hears("are you there?")
+    await passes(30)
+
+    assert ground.chat.texts == ["hello", "more"]
+    assert sum(isinstance(e, TurnInterrupted) for e in events(await log_of(ground))) == 1
+
+
+@in_virtual_time
+async def test_no_snapshot_is_made_of_what_was_never_stored() -> None:
+    ground, first = await another_took_over((1000, ModelReply(text="never")))
+    log = await log_of(ground)
+    assert (await first.state()).seq == len(log), "both have two events more, and not the same"
+
+    await first.sessions.save_snapshots()
+
+    assert (await ground.store.load(KEY)).snapshot is None
+
+
+@in_virtual_time
+async def test_without_the_lease_nothing_lags() -> None:
+    ground = Ground(asks("look"), asks("look"), "seen", policy=Policy(durability="exit"))
+    ground.tools["look"].seconds = 5
+    process = await ground.starts()
+    await process.hears("go")
+    await passes(4)
+    process.sessions.held.clear()
+    await passes(1.5)
+
+    assert isinstance((await log_of(ground))[-1].event, ToolFinished)
+    process.dies()
+
+
+@in_virtual_time
+async def test_a_flight_does_not_shorten_the_lease() -> None:
+    ground = Ground(asks("look"), asks("look"), "seen", policy=Policy(durability="async"))
+    memory, pauses = ground.store, iter([0.0, 12.0, 4.0, *[0.0] * 9])
+    ground.tools["look"] = Slowing("look", "read_only")
+    ground.store = Slow(memory, lambda: next(pauses))  # pyright: ignore[reportAttributeAccessIssue]
+    first = await ground.starts()
+    await first.hears("go")
+    ground.store = memory
+    await passes(3)
+    await ground.starts()
+    await passes(100)
+
+    assert ground.chat.texts == ["seen"]
+    assert not any(isinstance(e, TurnInterrupted) for e in events(await log_of(ground)))
+
+
+class Slowing(FakeTool):
+    """Each call takes longer than the one before."""
+
+    async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> ToolOutput:
+        self.seconds = self.seconds * 60 + 0.5
+        return await super().run(arguments, context)
