@@ -182,6 +182,8 @@ class Behind:
 
     @staticmethod
     def _renumbered(tail: Tail, whole: Commit, stored: SessionState) -> SessionState | None:
+        """Doubtful from here on: what the newest commit said of the session may be out of date, so
+        that the next one has to say it."""
         moved = tuple(
             replace(recorded, seq=seq) for seq, recorded in enumerate(whole.log, stored.seq + 1)
         )
@@ -194,7 +196,8 @@ class Behind:
         return after
 
     def drop(self, key: str) -> SessionState | None:
-        """The state that nobody will see stored; None where nothing was behind."""
+        """The state that nobody will see stored; None where nothing was behind. A flight that still
+        waits finds nothing to write."""
         tail = self._tails.pop(key, None)
         if tail is None:
             return None
