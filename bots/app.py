@@ -114,7 +114,6 @@ class Service:
         self._agent = Agent(
             self._sessions,
             Outside(
-                store=self._store,
                 outbox=self._store,
                 channels=channels,
                 model=self.model,
@@ -199,7 +198,7 @@ class Service:
         await self._agent.drain(self._ground.settings.drain_seconds)
         self._keeper.stop()
         await self._end_tasks()
-        await self._last_write(self._recovery.interrupt(tuple(self._sessions.held)))
+        await self._last_write(self._recovery.interrupt(tuple(self._sessions.unfinished)))
         await self._last_write(self._delivery.drain(FLUSH_SECONDS))
         await self._last_write(self._sessions.save_snapshots())
         await self._last_write(self._write_signs())

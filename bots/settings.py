@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, SecretStr, ValidationError
 from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-from core.domain.policy import BusyMode, Policy
+from core.domain.policy import BusyMode, Durability, Policy
 from core.errors import ConfigurationError
 
 DATABASE_NAME = "stillhere.db"
@@ -96,6 +96,9 @@ class Settings(BaseSettings):
     busy_mode: Annotated[BusyMode, BeforeValidator(_lower)] = Field(
         default="queue", description="queue, steer or interrupt"
     )
+    durability: Annotated[Durability, BeforeValidator(_lower)] = Field(
+        default="sync", description="sync, async or exit"
+    )
     idle_reset_minutes: float = Field(
         default=1440,
         ge=0,
@@ -126,6 +129,7 @@ class Settings(BaseSettings):
             model=model,
             system_prompt=self.system_prompt,
             busy_mode=self.busy_mode,
+            durability=self.durability,
             idle_reset=self.idle_reset_minutes * 60 or None,
             daily_reset_at=self.daily_reset_at,
             turn_max_steps=self.turn_max_steps,

@@ -6,6 +6,9 @@ from typing import Literal
 import msgspec
 
 BusyMode = Literal["queue", "steer", "interrupt"]
+Durability = Literal["sync", "async", "exit"]
+"""When model text and looks are on disk: before the next effect, a moment later, with the turn's
+end or whatever may not wait. Everything else is always ``sync``."""
 
 
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
@@ -14,6 +17,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     model: str = "demo"
     system_prompt: str = "You are a helpful assistant in a chat. Answer in Markdown."
     busy_mode: BusyMode = "queue"
+    durability: Durability = "sync"
     idle_reset: float | None = 24 * 3600.0
     daily_reset_at: time | None = None
     turn_max_steps: int = 50

@@ -21,7 +21,7 @@ from core.domain.outputs import preview_id
 from core.domain.state import SessionState, Turn
 from core.domain.values import clean
 from core.errors import StillhereError
-from core.ports import Artifact, Channel, Clock, Model, Outbox, SessionStore
+from core.ports import Artifact, Channel, Clock, Model, Outbox
 from core.runtime.gate import Gate
 from core.runtime.holder import Holder
 from core.runtime.limiter import Limiter
@@ -43,7 +43,6 @@ class Work(msgspec.Struct, frozen=True):
 class Outside(msgspec.Struct, frozen=True, kw_only=True):
     """All that the loop acts on."""
 
-    store: SessionStore
     outbox: Outbox
     channels: Mapping[str, Channel]
     model: Model
@@ -152,7 +151,7 @@ class Agent:
 
     async def _call_model(self, state: SessionState, effect: CallModel) -> None:
         bodies = await insist(
-            self._out.clock, lambda: self._out.store.bodies(state.key, wanted_bodies(state))
+            self._out.clock, lambda: self._sessions.bodies(state.key, wanted_bodies(state))
         )
         request = build_request(
             state,

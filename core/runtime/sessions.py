@@ -8,6 +8,7 @@ from datetime import datetime
 from weakref import WeakValueDictionary
 
 import structlog
+from msgspec.structs import replace
 
 from core.domain import inputs as ask
 from core.domain.decide import decide
@@ -18,6 +19,7 @@ from core.domain.recovery import faults
 from core.domain.state import SessionState
 from core.errors import BrokenDataError, ConflictError, IllegalEventError, LeaseLostError
 from core.ports import Artifact, Channel, Clock, Commit, SessionStore
+from core.runtime.behind import Behind, Decided
 from core.runtime.commits import CommitBuilder, Extras, is_open
 from core.runtime.holder import Holder
 
@@ -49,6 +51,7 @@ class Sessions:
         self.platforms = frozenset(channels)
         """Those that are set up here; sessions of others wait for a process that has them."""
         self._builder = CommitBuilder(channels, policy, holder)
+        self._behind = Behind(store, policy.durability, clock, holder)
         self._clock = clock
         self._holder = holder
         self._states: OrderedDict[str, SessionState] = OrderedDict()
@@ -61,10 +64,22 @@ class Sessions:
         """It is called after each commit with the new state, and must not block."""
         self._listeners.append(listener)
 
+    @property
+    def unfinished(self) -> frozenset[str]:
+        """Keys that a clean stop has to write something of."""
+        return self._behind.keys | self.held
+
     async def state(self, key: str) -> SessionState:
-        """The newest state known here. Raises StorageError, BrokenDataError."""
+        """The newest state known here. Raises StorageError, BrokenDataError, LeaseLostError."""
         async with self._lock(key):
             return await self._load(key)
+
+    async def bodies(self, key: str, seqs: tuple[int, ...]) -> tuple[Recorded, ...]:
+        """As ``SessionStore.bodies``, but for what is decided and not yet written, too."""
+        wanted = set(seqs)
+        here = tuple(recorded for recorded in self._behind.log(key) if recorded.seq in wanted)
+        rest = wanted.difference(recorded.seq for recorded in here)
+        return (*await self._store.bodies(key, tuple(sorted(rest))), *here)
 
     async def ask(self, key: str, wish: ask.Input, artifacts: tuple[Artifact, ...] = ()) -> bool:
         """True if the input had an effect, False if it was stale. Raises as ``change``."""
@@ -94,7 +109,7 @@ class Sessions:
                 try:
                     await self._commit(before, events, at, extras)
                 except LeaseLostError:
-                    self.held.discard(key)
+                    self._lose(key)
                     raise
                 except ConflictError:
                     continue
@@ -108,6 +123,7 @@ class Sessions:
             try:
                 await self._load(key)
             except BrokenDataError:
+                self._lose(key)
                 return await self._store.set_aside(key, self._clock.now())
         return None
 
@@ -129,7 +145,11 @@ class Sessions:
 
     async def save_snapshots(self) -> None:
         """Before a clean stop, so that the next start reads little. Raises StorageError."""
-        changed = [s for s in self._states.values() if self._saved.get(s.key, 0) < s.seq]
+        changed = [
+            state
+            for state in self._states.values()
+            if self._saved.get(state.key, 0) < state.seq and state.key not in self._behind
+        ]
         await asyncio.gather(*(self._save(state) for state in changed))
 
     async def _save(self, state: SessionState) -> None:
@@ -157,6 +177,15 @@ class Sessions:
         if known is not None:
             self._states.move_to_end(key)
             return known
+        async with self._behind.at_rest(key):
+            state = await self._behind.onto(await self._read(key))
+        if state is None:
+            self._lose(key)
+            raise LeaseLostError(f"{key}: others went on with what was not yet written here")
+        self._remember(state)
+        return state
+
+    async def _read(self, key: str) -> SessionState:
         stored = await self._store.load(key)
         self._saved[key] = stored.snapshot.seq if stored.snapshot else 0
         state = self._checked(key, stored.snapshot, stored.log)
@@ -165,7 +194,6 @@ class Sessions:
             state = self._checked(key, None, await self._store.events(key))
         if state is None:
             raise BrokenDataError(f"{key}: its log does not fold to a sound state")
-        self._remember(state)
         return state
 
     @staticmethod
@@ -188,12 +216,13 @@ class Sessions:
     async def _commit(
         self, before: SessionState, events: tuple[Event, ...], at: datetime, extras: Extras
     ) -> None:
+        if before.key in self._behind and extras.lease == "if opened":
+            extras = replace(extras, lease="take")
         after, commit = self._builder.build(before, events, at, extras)
-        try:
-            await self._store.commit(commit)
-        except BaseException:
-            self._states.pop(before.key, None)
-            raise
+        if before.key in self.held and self._behind.may_wait(before, commit):
+            self._behind.add(Decided(commit, after))
+        else:
+            await self._write(Decided(commit, after))
         self._remember(after)
         if commit.snapshot is not None:
             self._saved[before.key] = after.seq
@@ -203,3 +232,20 @@ class Sessions:
             self.held.discard(before.key)
         for listener in self._listeners:
             listener(after)
+
+    async def _write(self, decided: Decided) -> None:
+        try:
+            await self._behind.write(decided)
+        except BaseException:
+            self._states.pop(decided.after.key, None)
+            raise
+
+    def _lose(self, key: str) -> None:
+        """Another runs the session. Whoever works here on what was never stored has to stop: a
+        later answer of theirs would fit by its turn and step, and yet follow from another past."""
+        self.held.discard(key)
+        never_stored = self._behind.drop(key)
+        if never_stored is not None:
+            self._states.pop(key, None)
+            for listener in self._listeners:
+                listener(never_stored)

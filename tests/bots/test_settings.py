@@ -47,6 +47,7 @@ def test_every_fault_is_told_at_once_with_the_remedy(monkeypatch: pytest.MonkeyP
         PORT="http",
         ALLOWED_USERS="telegram:1,23",
         BUSY_MODE="later",
+        DURABILITY="never",
         IDLE_RESET_MINUTES="-1",
         DAILY_RESET_AT="25:00",
         DRAIN_SECONDS="nan",
@@ -61,6 +62,7 @@ def test_every_fault_is_told_at_once_with_the_remedy(monkeypatch: pytest.MonkeyP
         "ALLOWED_USERS": "has entries without a platform or a user (23); write them like "
         "telegram:123, with a comma between them, or * for everyone",
         "BUSY_MODE": "must be queue, steer or interrupt",
+        "DURABILITY": "must be sync, async or exit",
         "IDLE_RESET_MINUTES": f"must be a number of minutes from 0 (never) to {MOST_MINUTES}",
         "DAILY_RESET_AT": "must be a time of day in UTC from 00:00 to 23:59, such as 04:00",
         "DRAIN_SECONDS": "must be a number of seconds, 0 to 86400",
@@ -112,10 +114,12 @@ def test_lists_and_words_are_read_as_people_write_them(monkeypatch: pytest.Monke
     monkeypatch.setenv("MODEL_FALLBACKS", "a/b, c/d")
     monkeypatch.setenv("LOG_LEVEL", "debug")
     monkeypatch.setenv("BUSY_MODE", "Steer ")
+    monkeypatch.setenv("DURABILITY", " EXIT")
     settings = read_settings()
     assert settings.allowed_users == ("telegram:1", "slack:T1.U1", "discord:9")
     assert settings.model_fallbacks == ("a/b", "c/d")
     assert (settings.log_level, settings.busy_mode) == ("DEBUG", "steer")
+    assert settings.policy("demo").durability == "exit"
 
 
 @pytest.mark.parametrize("entry", ["123", "telegram:", ":123", "*,@ada"])

@@ -217,7 +217,6 @@ class Process:
         self.agent = Agent(
             self.sessions,
             Outside(
-                store=store,
                 outbox=store,
                 channels=channels,
                 model=model,
@@ -260,7 +259,7 @@ class Process:
     async def stops(self, drain: float = 20.0) -> None:
         """As by SIGTERM."""
         await self.agent.drain(drain)
-        await self.recovery.interrupt(tuple(self.sessions.held))
+        await self.recovery.interrupt(tuple(self.sessions.unfinished))
         for task in self._tasks:
             task.cancel()
         await self.delivery.drain(5.0)

@@ -15,7 +15,7 @@ from structlog.testing import capture_logs
 from core.domain.events import ModelReplied, Recorded, ToolStarted, TurnInterrupted
 from core.domain.messages import ModelFailure, ModelReply, ModelRequest, ToolCall, Usage
 from core.domain.outputs import Timer
-from core.domain.policy import Policy
+from core.domain.policy import Durability, Policy
 from core.ports import OnText, ToolContext, ToolOutput
 from tests.core.domain.samples import reminder
 from tests.core.runtime.house import KEY, FakeTool, Ground, Process, asks, passes
@@ -81,14 +81,16 @@ class Slow:
 
 
 async def two_processes(
-    seed: int, lease: float, renew: bool
+    seed: int, lease: float, renew: bool, grade: Durability = "sync"
 ) -> tuple[Ground, tuple[Recorded, ...]]:
     dice = random.Random(seed)
     ground = Ground()
     memory = ground.store
     ground.store = Slow(memory, dice)  # pyright: ignore[reportAttributeAccessIssue]
     ground.model = Worker(dice)
-    ground.policy = Policy(turn_max_resumes=1000, turn_max_attempts=1000, attempt_delays=(0.0,))
+    ground.policy = Policy(
+        turn_max_resumes=1000, turn_max_attempts=1000, attempt_delays=(0.0,), durability=grade
+    )
     ground.tools |= {name: Moody(tool, dice) for name, tool in ground.tools.items()}
     pair = [await ground.starts(seconds=lease) for _ in range(2)]
     if not renew:
