@@ -19,6 +19,7 @@ class Head(msgspec.Struct, frozen=True):
     epoch: int = 0
     lease_until: int = 0
     updated_at: int = 0
+    owed: int = 0
 
 
 class Ground:
@@ -61,6 +62,7 @@ def _advance(head: Head, commit: Commit) -> Head:
         epoch=head.epoch + (owner != head.owner),
         lease_until=until if commit.open_turn else 0,
         updated_at=micros(commit.at),
+        owed=commit.owed,
     )
 
 

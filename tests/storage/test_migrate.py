@@ -22,8 +22,8 @@ from tests.contract.values import KEY, commit, log, said
 SECOND = '''"""The next one."""
 import sqlalchemy as sa
 from alembic import op
-revision = "0002"
-down_revision = "0001"
+revision = "0003"
+down_revision = "0002"
 def upgrade() -> None:
     op.add_column("streams", sa.Column("colour", sa.Text))
 '''
@@ -34,8 +34,8 @@ def newer(tmp_path: Path) -> Revisions:
     """The revisions of a version to come."""
     folder = tmp_path / "migrations"
     shutil.copytree(OURS.folder, folder, ignore=shutil.ignore_patterns("__pycache__"))
-    (folder / "versions/0002_next.py").write_text(SECOND)
-    return Revisions(folder, (*OURS.names, "0002"))
+    (folder / "versions/0003_next.py").write_text(SECOND)
+    return Revisions(folder, (*OURS.names, "0003"))
 
 
 async def _upgrade(url: str, revisions: Revisions) -> Path | None:
@@ -131,7 +131,7 @@ async def test_an_upgrade_that_fails_leaves_the_database_as_it_was(
     store = await SqlStore.open(database_url)
     await store.commit(commit(KEY, 0, said()))
     await store.close()
-    broken = newer.folder / "versions/0002_next.py"
+    broken = newer.folder / "versions/0003_next.py"
     broken.write_text(f"{SECOND}    op.drop_column('streams', 'nonsense')\n")
     with pytest.raises(Exception, match="nonsense"):
         await _upgrade(database_url, newer)
@@ -143,9 +143,9 @@ async def test_an_upgrade_that_fails_leaves_the_database_as_it_was(
 async def test_a_newer_database_is_refused(database_url: str, newer: Revisions) -> None:
     await migrate(database_url)
     await _upgrade(database_url, newer)
-    with pytest.raises(ConfigurationError, match=r"0002.*newer version"):
+    with pytest.raises(ConfigurationError, match=r"0003.*newer version"):
         await SqlStore.open(database_url)
-    with pytest.raises(ConfigurationError, match=r"0002.*newer version"):
+    with pytest.raises(ConfigurationError, match=r"0003.*newer version"):
         await SqlStore.open(database_url, read_only=True)
 
 
