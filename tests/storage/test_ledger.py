@@ -1,6 +1,7 @@
 """The numbers are of one moment, whoever writes meanwhile, and however many processes do."""
 
 import asyncio
+from itertools import count
 
 import pytest
 from msgspec.structs import replace
@@ -15,17 +16,14 @@ PEOPLE, TURNS = 12, 10
 async def _talk(store: SqlStore, person: str) -> None:
     """Each message is taken, and then answered; or it fails, is tried again and is discarded."""
     key = f"agent:main:telegram:dm:{person}"
-    seq = 0
+    seqs = count()
     for number in range(TURNS):
         name = replace(update(number), account=person)
-        taken = commit(key, seq, said(), owed=1, inbox=name)
-        ends = ("answered",) if number % 2 else ("failed", "pending", "discarded")
-        await store.commit(taken)
-        for seq, outcome in enumerate(ends, seq + 1):
-            pending = int(outcome == "pending")
+        await store.commit(commit(key, next(seqs), said(), owed=1, inbox=name))
+        for outcome in ("answered",) if number % 2 else ("failed", "pending", "discarded"):
             settled = ((name, outcome),)
-            await store.commit(commit(key, seq, said(), owed=pending, settled=settled))
-        seq += 1
+            owed = int(outcome == "pending")
+            await store.commit(commit(key, next(seqs), said(), owed=owed, settled=settled))
 
 
 async def _watch(store: SqlStore, over: asyncio.Event) -> list[Ledger]:
