@@ -135,7 +135,7 @@ class Naive:
         """Of some of: one more message, new outcomes for old ones, and outcomes that they have."""
         mine = [name for name, (of, _) in self.messages.items() if of == key]
         chosen = self.dice.sample(mine, self.dice.randint(0, min(3, len(mine))))
-        settled = {name: self.dice.choice(OUTCOMES) for name in chosen}
+        settled: dict[InboxId, Outcome] = {name: self.dice.choice(OUTCOMES) for name in chosen}
         new = None
         if self.dice.random() < 0.6:
             new = update(len(self.messages), key.split(":")[2])
@@ -151,9 +151,10 @@ class Naive:
         return sum(one == (key, "pending") for one in self.messages.values())
 
     def set_aside(self, key: str) -> None:
-        for name, (of, outcome) in list(self.messages.items()):
-            kept: Outcome = "failed" if outcome == "pending" else outcome
-            self.messages[name] = ("aside", kept) if of == key else (of, outcome)
+        mine = [name for name, (of, _) in self.messages.items() if of == key]
+        for name in mine:
+            outcome = self.messages[name][1]
+            self.messages[name] = ("aside", "failed" if outcome == "pending" else outcome)
         del self.seqs[key]
 
     def ledger(self) -> dict[str, Ledger]:

@@ -41,18 +41,21 @@ def sources(*kinds: SourceKind) -> tuple[Source, ...]:
     return tuple(Source(seq, kind, HOME, 1) for seq, kind in enumerate(kinds, 1))
 
 
+def turn(*kinds: SourceKind) -> Turn:
+    return Turn(number=1, sources=sources(*kinds), started_at=START)
+
+
 @pytest.mark.parametrize(
     ("in_turn", "queued", "count"),
     [
         (None, (), 0),
         (None, ("user",), 1),
-        (("user", "user"), (), 2),
-        (("user", "reminder"), ("reminder", "user"), 2),
-        (("reminder",), ("reminder",), 0),
+        (turn("user", "user"), (), 2),
+        (turn("user", "reminder"), ("reminder", "user"), 2),
+        (turn("reminder"), ("reminder",), 0),
     ],
 )
 def test_a_session_owes_the_messages_of_its_user_and_no_reminder(
-    in_turn: tuple[SourceKind, ...] | None, queued: tuple[SourceKind, ...], count: int
+    in_turn: Turn | None, queued: tuple[SourceKind, ...], count: int
 ) -> None:
-    turn = in_turn and Turn(number=1, sources=sources(*in_turn), started_at=START)
-    assert owed(SessionState(key=KEY, turn=turn or None, queue=sources(*queued))) == count
+    assert owed(SessionState(key=KEY, turn=in_turn, queue=sources(*queued))) == count
