@@ -31,7 +31,8 @@ class Ground:
         inbox: Iterable[InboxId] = (),
         owner: tuple[str, str] | None = None,
     ) -> None:
-        self.heads = dict(heads or {})
+        self.before = heads or {}
+        self.heads = dict(self.before)
         self.inbox = set(inbox)
         self.owner = owner
 

@@ -39,8 +39,9 @@ class Commits:
         self._move = (
             sa.update(streams)
             .where(streams.c.id == sa.bindparam("of_id"))
-            .values({name: sa.bindparam(name) for name in _HEAD})
+            .values({name: sa.bindparam(name) for name in _HEAD if name != "owed"})
         )
+        self._move_owing = self._move.values(owed=sa.bindparam("owed"))
         self._settle = (
             sa.update(inbox)
             .where(
@@ -142,10 +143,21 @@ class Commits:
     ) -> None:
         keys = sorted({prepared.commit.key for prepared in stored})
         rows = {key: msgspec.structs.asdict(ground.heads[key]) for key in keys}
-        moved = [{"of_id": ids[key], **rows[key]} for key in keys if key in ids]
         fresh = [{"key": key, **rows[key]} for key in keys if key not in ids]
-        if moved:
-            connection.execute(self._move, moved)
+        # What stays is not named: naming a column writes its index anew on SQLite.
+        same: list[Row] = []
+        owing: list[Row] = []
+        for key in (key for key in keys if key in ids):
+            row: Row = {"of_id": ids[key], **rows[key]}
+            if row["owed"] == ground.before[key].owed:
+                del row["owed"]
+                same.append(row)
+            else:
+                owing.append(row)
+        if same:
+            connection.execute(self._move, same)
+        if owing:
+            connection.execute(self._move_owing, owing)
         if fresh:
             ids.update({row[1]: row[0] for row in connection.execute(self._open, fresh)})
 

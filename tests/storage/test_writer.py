@@ -115,6 +115,17 @@ async def test_nothing_comes_after_the_counts_that_others_wait_for(
     assert ["UPDATE", "streams", "SET"] in verbs
 
 
+async def test_what_a_session_owes_is_written_when_it_changes(
+    counted: Counted, store: SqlStore
+) -> None:
+    await store.commit(commit(KEY, 0, said(), owed=1, inbox=update()))
+    for seq, owed in ((1, 1), (2, 0), (3, 0)):
+        counted.statements.clear()
+        await store.commit(commit(KEY, seq, said(), owed=owed))
+        moves = [one for one in counted.statements if one.startswith("UPDATE streams")]
+        assert [("owed=" in one) for one in moves] == [seq == 2]
+
+
 async def test_a_group_has_a_limit(counted: Counted, store: SqlStore) -> None:
     await asyncio.gather(*(store.commit(commit(f"k{n}", 0, said())) for n in range(GROUP_SIZE + 1)))
     assert counted.transactions == 2
