@@ -9,6 +9,7 @@ import msgspec
 import structlog
 
 from bots.clock import claim_code, short_id
+from bots.metrics import Reading, metrics_route
 from bots.model import build_model, chosen
 from bots.platforms import Adapter, Platform, Site
 from bots.settings import Settings
@@ -32,6 +33,7 @@ from core.runtime.limiter import Limiter
 from core.runtime.recovery import Recovery
 from core.runtime.sessions import Sessions
 from core.runtime.toolbox import Toolbox
+from scheduler.audit import Audit
 from scheduler.jobs import Jobs
 from scheduler.ticker import Ticker
 
@@ -47,6 +49,9 @@ CLAIM_LEASES = 2
 """How many times longer a message on its way stays claimed: a slow platform needs that."""
 SIGN_SECONDS = 60.0
 """How often the last sign of life of each platform is written down, for ``doctor``."""
+
+AUDIT_SECONDS = 60.0
+"""How often it is looked whether every message taken is accounted for."""
 
 log = structlog.get_logger(__name__)
 
@@ -133,11 +138,13 @@ class Service:
         )
         jobs = Jobs(self._sessions, self._recovery, self._store, self._clock, self._agent.working)
         self._keeper = Ticker(((jobs.renew_leases, ground.lease / 3),))
+        self._audit = Audit(self._store)
         self._ticker = Ticker(
             (
                 (jobs.fire_due, TIMER_SECONDS),
                 (jobs.take_up_abandoned, ground.lease / 3),
                 (self._write_signs, SIGN_SECONDS),
+                (self._audit.look, AUDIT_SECONDS),
             )
         )
         self._tasks: list[asyncio.Task[None]] = []
@@ -171,6 +178,7 @@ class Service:
         if isinstance(self.model, LiteLLMModel):
             self._tasks.append(asyncio.create_task(self._load(self.model)))
         await self._recovery.run()
+        await self._audit.look()
         self._tasks.append(asyncio.create_task(self._delivery.run()))
         self._keeper.start()
         self._ticker.start()
@@ -227,10 +235,21 @@ class Service:
 
     def server(self) -> Server:
         routes = [route for adapter in self.adapters.values() for route in adapter.routes]
-        return make_server(self.readiness, routes)
+        return make_server(self.readiness, [metrics_route(self.reading), *routes])
+
+    async def reading(self) -> Reading:
+        """Raises StorageError, TimeoutError."""
+        async with asyncio.timeout(WRITE_SECONDS):
+            ledger, undelivered = await self._store.ledger(), await self._store.undelivered()
+        ready, _ = await self.readiness()
+        return Reading(ready=ready, ledger=ledger, undelivered=undelivered)
 
     async def readiness(self) -> tuple[bool, dict[str, Any]]:
-        """Whether messages are taken and answered, and if not, why."""
+        """Whether messages are taken and answered, and if not, why.
+
+        A ledger that does not add up is shown as an alarm, and makes it no less ready: a host that
+        restarts what is not ready, or sends it no more messages, would mend nothing by that.
+        """
         database = await self._database_word()
         health = {name: adapter.health() for name, adapter in self.adapters.items()}
         detail = {
@@ -244,6 +263,11 @@ class Service:
                 }
                 for name, one in health.items()
             },
+            "ledger": {
+                name: {**one.numbers, "balanced": one.balanced}
+                for name, one in self._audit.ledger.items()
+            },
+            "alarms": list(self._audit.alarms),
         }
         well = database == "ok" and all(one.ok for one in health.values())
         return self._life == "running" and well, detail
@@ -252,6 +276,7 @@ class Service:
         try:
             async with asyncio.timeout(WRITE_SECONDS):
                 await self._store.set_fact("ready asked", self._clock.now().isoformat())
+                await self._audit.look()
         except StorageError as error:
             return f"cannot be written: {error}"
         except TimeoutError:

@@ -11,6 +11,7 @@ import msgspec
 
 from core.domain.events import Event, Recorded, Role
 from core.domain.keys import Address
+from core.domain.ledger import Ledger
 from core.domain.messages import (
     EffectClass,
     ModelFailure,
@@ -47,7 +48,8 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
 
     ``log`` starts at ``expected_seq + 1`` without gaps; it may be empty, to take a lease or to
     store a snapshot. ``settled`` gives inbox rows their outcome, the row of ``inbox`` included; a
-    row is pending until then. With a ``lease`` the session is taken, or kept, for its owner; with
+    row is pending until then. ``owed`` is how many messages of its user the session still has to
+    answer after ``log``. With a ``lease`` the session is taken, or kept, for its owner; with
     None the lease stays as it is, and it is let go when ``open_turn`` is False. ``snapshot`` is the
     state after ``log``, to be cached.
     """
@@ -58,6 +60,7 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
     log: tuple[Recorded, ...]
     session_id: str = ""
     open_turn: bool = False
+    owed: int = 0
     inbox: InboxId | None = None
     settled: tuple[tuple[InboxId, Outcome], ...] = ()
     outbox: tuple[OutboxMessage, ...] = ()
@@ -131,7 +134,8 @@ class SessionStore(Protocol):
 
     async def set_aside(self, key: str, at: datetime) -> str:
         """Moves the whole log of the key, unread, to a new key, which it returns; nothing is
-        deleted, its timers are cleared, and the old key is unknown again. Raises StorageError."""
+        deleted, its timers are cleared, and the old key is unknown again; what it had taken and
+        not answered has failed. Raises StorageError."""
         ...
 
     async def artifact(self, artifact_id: str) -> str | None: ...
@@ -194,6 +198,10 @@ class Outbox(Protocol):
         """How many rows are in each state but «sent», previews excepted."""
         ...
 
+    async def undelivered(self) -> dict[str, dict[str, int]]:
+        """As ``backlog``, by platform."""
+        ...
+
 
 class Timers(Protocol):
     async def due(
@@ -206,6 +214,15 @@ class Timers(Protocol):
         """For a timer that no commit answers; one that has been moved since stays. Raises
         StorageError."""
         ...
+
+
+class Unowed(msgspec.Struct, frozen=True, kw_only=True):
+    """A message that is pending, though its session does not owe all of what is."""
+
+    platform: str
+    update_id: str
+    key: str
+    since: datetime
 
 
 class Directory(Protocol):
@@ -221,8 +238,13 @@ class Directory(Protocol):
         """Returns when it is on disk; so it also proves that the database can be written."""
         ...
 
-    async def ledger(self) -> dict[str, dict[Outcome, int]]:
-        """Messages taken, by platform and outcome."""
+    async def ledger(self) -> dict[str, Ledger]:
+        """By platform; all numbers are of one moment. It costs what is open, not what is over."""
+        ...
+
+    async def unowed(self, limit: int = 20) -> tuple[Unowed, ...]:
+        """Oldest first: messages that are pending in the inbox under keys that owe fewer. It reads
+        the whole inbox."""
         ...
 
 

@@ -5,11 +5,13 @@ from datetime import datetime
 import sqlalchemy as sa
 
 from storage.codec import micros
+from storage.engine import DialectName
+from storage.ledger import Moves, adding
 from storage.rows import aside_name
 from storage.tables import inbox, outbox, snapshots, streams, timers
 
 
-def set_aside(connection: sa.Connection, key: str, at: datetime) -> str:
+def set_aside(connection: sa.Connection, dialect: DialectName, key: str, at: datetime) -> str:
     """Its promised messages are still sent, under ids that the key's next log cannot make again;
     what it had taken and not answered has failed."""
     name = aside_name(at)
@@ -17,7 +19,9 @@ def set_aside(connection: sa.Connection, key: str, at: datetime) -> str:
     number = connection.execute(
         sa.update(streams)
         .where(streams.c.key == key)
-        .values(key=kept_as, open_turn=False, owner="", lease_until=0, updated_at=micros(at))
+        .values(
+            key=kept_as, open_turn=False, owner="", lease_until=0, updated_at=micros(at), owed=0
+        )
         .returning(streams.c.id)
     ).scalar()
     connection.execute(sa.delete(snapshots).where(snapshots.c.stream == number))
@@ -28,12 +32,20 @@ def set_aside(connection: sa.Connection, key: str, at: datetime) -> str:
         .where(outbox.c.key == key)
         .values(id=name + ":" + outbox.c.id, key=kept_as, edits=edits)
     )
-    connection.execute(
-        sa.update(inbox)
-        .where(inbox.c.key == key)
-        .values(
-            key=kept_as,
-            outcome=sa.case((inbox.c.outcome == "pending", "failed"), else_=inbox.c.outcome),
-        )
-    )
+    _fail_pending(connection, dialect, key)
+    connection.execute(sa.update(inbox).where(inbox.c.key == key).values(key=kept_as))
     return kept_as
+
+
+def _fail_pending(connection: sa.Connection, dialect: DialectName, key: str) -> None:
+    failed = connection.execute(
+        sa.update(inbox)
+        .where(inbox.c.key == key, inbox.c.outcome == "pending")
+        .values(outcome="failed")
+        .returning(inbox.c.platform)
+    ).scalars()
+    moves = Moves({})
+    for platform in failed:
+        moves.move(platform, key, "failed")
+    if rows := moves.rows():
+        connection.execute(adding(dialect), rows)

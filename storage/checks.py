@@ -19,6 +19,7 @@ class Head(msgspec.Struct, frozen=True):
     epoch: int = 0
     lease_until: int = 0
     updated_at: int = 0
+    owed: int = 0
 
 
 class Ground:
@@ -30,7 +31,8 @@ class Ground:
         inbox: Iterable[InboxId] = (),
         owner: tuple[str, str] | None = None,
     ) -> None:
-        self.heads = dict(heads or {})
+        self.before = heads or {}
+        self.heads = dict(self.before)
         self.inbox = set(inbox)
         self.owner = owner
 
@@ -61,6 +63,7 @@ def _advance(head: Head, commit: Commit) -> Head:
         epoch=head.epoch + (owner != head.owner),
         lease_until=until if commit.open_turn else 0,
         updated_at=micros(commit.at),
+        owed=commit.owed,
     )
 
 

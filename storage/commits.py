@@ -6,9 +6,10 @@ import msgspec
 import sqlalchemy as sa
 
 from core.errors import StillhereError
-from core.ports import InboxId
+from core.ports import InboxId, Outcome
 from storage.checks import Ground, Head
 from storage.engine import DialectName, insert, json_list, json_rows, upsert
+from storage.ledger import Moves, adding, settled_id
 from storage.rows import Prepared, Row
 from storage.tables import access, artifacts, events, inbox, outbox, snapshots, streams, timers
 
@@ -27,9 +28,9 @@ class Commits:
             .order_by(streams.c.key)
             .with_for_update()
         )
-        self._taken = sa.select(inbox.c.platform, inbox.c.account, inbox.c.update_id).where(
-            of_id.in_(json_rows(dialect, "ids", str, str, str))
-        )
+        self._known = sa.select(
+            inbox.c.platform, inbox.c.account, inbox.c.update_id, inbox.c.outcome
+        ).where(of_id.in_(json_rows(dialect, "ids", str, str, str)))
         self._owner = sa.select(access.c.platform, access.c.user).where(access.c.role == "owner")
         self._events = sa.insert(events)
         self._inbox = sa.insert(inbox)
@@ -38,8 +39,9 @@ class Commits:
         self._move = (
             sa.update(streams)
             .where(streams.c.id == sa.bindparam("of_id"))
-            .values({name: sa.bindparam(name) for name in _HEAD})
+            .values({name: sa.bindparam(name) for name in _HEAD if name != "owed"})
         )
+        self._move_owing = self._move.values(owed=sa.bindparam("owed"))
         self._settle = (
             sa.update(inbox)
             .where(
@@ -54,36 +56,46 @@ class Commits:
         self._timer = upsert(dialect, timers)
         self._grant = upsert(dialect, access)
         self._artifact = insert(dialect, artifacts).on_conflict_do_nothing()
+        self._count = adding(dialect)
 
     def apply(
         self, connection: sa.Connection, work: Sequence[Prepared]
     ) -> list[StillhereError | None]:
         """None for each that is stored, its own error for each that is not."""
-        ids, ground = self._look(connection, work)
+        ids, ground, moves = self._look(connection, work)
         results = [_admitted(ground, prepared) for prepared in work]
         stored = [prepared for prepared, error in zip(work, results, strict=True) if error is None]
         if stored:
             self._write(connection, ids, ground, stored)
+            self._write_counts(connection, moves, stored)
         return results
 
     def _look(
         self, connection: sa.Connection, work: Sequence[Prepared]
-    ) -> tuple[dict[str, int], Ground]:
+    ) -> tuple[dict[str, int], Ground, Moves]:
         keys = sorted({prepared.commit.key for prepared in work})
         wanted = {"keys": json_list([key] for key in keys)}
         found = connection.execute(self._heads, wanted).all()
         ids: dict[str, int] = {row.key: row.id for row in found}
         heads = {row.key: Head(*row[2:]) for row in found}
-        taken = [prepared.commit.inbox for prepared in work if prepared.commit.inbox is not None]
-        seen: Iterable[InboxId] = ()
-        if taken:
-            asked = {"ids": json_list(msgspec.structs.astuple(one) for one in taken)}
-            seen = [InboxId(*row) for row in connection.execute(self._taken, asked)]
+        known = self._look_up(connection, work)
         owner = None
         if any(prepared.access for prepared in work):
             row = connection.execute(self._owner).first()
             owner = (row[0], row[1]) if row else None
-        return ids, Ground(heads, seen, owner)
+        return ids, Ground(heads, known, owner), Moves(known)
+
+    def _look_up(
+        self, connection: sa.Connection, work: Sequence[Prepared]
+    ) -> dict[InboxId, Outcome]:
+        """The inbox rows that are there of those taken or settled. Their outcomes stay as they are
+        until we are done: only commits of their own key change them, whose head is locked."""
+        asked = {one.commit.inbox for one in work if one.commit.inbox is not None}
+        asked |= {settled_id(row) for one in work for row in one.settled}
+        if not asked:
+            return {}
+        ids = json_list(msgspec.structs.astuple(one) for one in asked)
+        return {InboxId(*row[:3]): row[3] for row in connection.execute(self._known, {"ids": ids})}
 
     def _write(
         self,
@@ -112,6 +124,16 @@ class Commits:
         write(self._artifact, [row for one in stored for row in one.artifacts])
         write(self._snapshot, _snapshots(ids, stored))
 
+    def _write_counts(
+        self, connection: sa.Connection, moves: Moves, stored: Sequence[Prepared]
+    ) -> None:
+        """Last of all: who holds a row of counts waits for nobody any more."""
+        for prepared in stored:
+            moves.add(prepared)
+        rows = moves.rows()
+        if rows:
+            connection.execute(self._count, rows)
+
     def _write_heads(
         self,
         connection: sa.Connection,
@@ -121,10 +143,21 @@ class Commits:
     ) -> None:
         keys = sorted({prepared.commit.key for prepared in stored})
         rows = {key: msgspec.structs.asdict(ground.heads[key]) for key in keys}
-        moved = [{"of_id": ids[key], **rows[key]} for key in keys if key in ids]
         fresh = [{"key": key, **rows[key]} for key in keys if key not in ids]
-        if moved:
-            connection.execute(self._move, moved)
+        # What stays is not named: naming a column writes its index anew on SQLite.
+        same: list[Row] = []
+        owing: list[Row] = []
+        for key in (key for key in keys if key in ids):
+            row: Row = {"of_id": ids[key], **rows[key]}
+            if row["owed"] == ground.before[key].owed:
+                del row["owed"]
+                same.append(row)
+            else:
+                owing.append(row)
+        if same:
+            connection.execute(self._move, same)
+        if owing:
+            connection.execute(self._move_owing, owing)
         if fresh:
             ids.update({row[1]: row[0] for row in connection.execute(self._open, fresh)})
 

@@ -7,10 +7,11 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 
+from core.domain.keys import platform_of_lane
 from core.domain.messages import OutboxMessage
 from core.ports import Claimed, Lease, Platforms, PreviewState
 from storage.codec import clean, micros
-from storage.engine import DialectName, insert, of_platforms
+from storage.engine import DialectName, first_part, insert, of_platforms
 from storage.rows import Row, claimed, preview_row
 from storage.tables import outbox
 
@@ -62,11 +63,8 @@ _UNKNOWN = (
     .order_by(outbox.c.position + 0)
     .limit(sa.bindparam("up_to"))
 )
-_BACKLOG = (
-    sa.select(outbox.c.state, sa.func.count())
-    .where(outbox.c.state != sa.literal_column("'sent'"), _is_message)
-    .group_by(outbox.c.state)
-)
+_unsent = (outbox.c.state != sa.literal_column("'sent'"), _is_message)
+_BACKLOG = sa.select(outbox.c.state, sa.func.count()).where(*_unsent).group_by(outbox.c.state)
 _of_id = outbox.c.id == sa.bindparam("of_id")
 _under_way = outbox.c.state.in_(("sending", "unknown"))
 _SENT = (
@@ -180,6 +178,15 @@ def open_preview(
 
 def backlog(connection: sa.Connection) -> dict[str, int]:
     return {row[0]: row[1] for row in connection.execute(_BACKLOG)}
+
+
+def undelivered(connection: sa.Connection, dialect: DialectName) -> dict[str, dict[str, int]]:
+    platform = first_part(dialect, outbox.c.lane).label("platform")
+    query = sa.select(platform, outbox.c.state, sa.func.count()).where(*_unsent)
+    found: dict[str, dict[str, int]] = {}
+    for row in connection.execute(query.group_by(sa.literal_column("platform"), outbox.c.state)):
+        found.setdefault(platform_of_lane(row[0]), {})[row[1]] = row[2]
+    return found
 
 
 def sent_row(message_id: str, platform_id: str, at: datetime) -> Row:

@@ -112,6 +112,12 @@ def json_list(rows: Iterable[Sequence[str | int]]) -> str:
     return msgspec.json.encode(list(rows)).decode()
 
 
+def first_part(dialect: DialectName, column: sa.Column[str]) -> sa.ColumnElement[str]:
+    """What stands before the first colon of a text that has one."""
+    colon = (sa.func.instr if dialect == "sqlite" else sa.func.strpos)(column, ":")
+    return sa.func.substr(column, 1, colon - 1, type_=sa.Text)
+
+
 def of_platforms(
     column: sa.Column[str], place: str, platforms: Platforms
 ) -> sa.ColumnElement[bool]:

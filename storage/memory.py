@@ -7,6 +7,8 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from core.domain.events import Recorded, Role
+from core.domain.keys import platform_of, platform_of_lane
+from core.domain.ledger import Ledger
 from core.domain.messages import OutboxMessage
 from core.errors import StorageError
 from core.ports import (
@@ -15,15 +17,16 @@ from core.ports import (
     Commit,
     InboxId,
     Lease,
-    Outcome,
     Platforms,
     PreviewState,
     Stored,
     StreamInfo,
     Timer,
+    Unowed,
 )
 from storage.checks import Ground, Head
 from storage.codec import Codec, EventRow, clean, micros, moment, snapshot
+from storage.ledger import Moves, added_up, counted, settled_id
 from storage.reads import these, whole_log
 from storage.rows import Prepared, Row, aside_name, claimed, prepare, preview_row, timer
 
@@ -37,6 +40,7 @@ class MemoryStore:
         self._logs: dict[str, list[EventRow]] = {}
         self._snapshots: dict[str, Row] = {}
         self._inbox: dict[InboxId, Row] = {}
+        self._counts: dict[str, Ledger] = {}
         self._outbox: dict[str, Row] = {}
         self._timers: dict[str, Row] = {}
         self._access: dict[tuple[str, str], Role] = {}
@@ -81,6 +85,10 @@ class MemoryStore:
 
     def _store(self, prepared: Prepared) -> None:
         key = prepared.commit.key
+        settled = [name for row in prepared.settled if (name := settled_id(row)) in self._inbox]
+        moves = Moves({name: self._inbox[name]["outcome"] for name in settled})
+        moves.add(prepared)
+        self._count(moves)
         log = self._logs.setdefault(key, [])
         for row in prepared.events:
             log.append(EventRow(**{name: row[name] for name in EventRow.__struct_fields__}))
@@ -88,9 +96,8 @@ class MemoryStore:
             taken = InboxId(row["platform"], row["account"], row["update_id"])
             self._inbox[taken] = row
         for row in prepared.settled:
-            settled = InboxId(row["of_platform"], row["of_account"], row["of_update_id"])
-            if settled in self._inbox:
-                self._inbox[settled]["outcome"] = row["outcome"]
+            if (name := settled_id(row)) in self._inbox:
+                self._inbox[name]["outcome"] = row["outcome"]
         self._outbox.update((row["id"], row) for row in prepared.outbox)
         for timer_id in prepared.cleared:
             self._timers.pop(timer_id, None)
@@ -102,6 +109,9 @@ class MemoryStore:
             self._artifacts.setdefault(row["id"], row["text"])
         if prepared.snapshot is not None:
             self._snapshots[key] = prepared.snapshot
+
+    def _count(self, moves: Moves) -> None:
+        self._counts = added_up([*self._counts.items(), *map(counted, moves.rows())])
 
     async def renew(self, keys: tuple[str, ...], lease: Lease) -> tuple[str, ...]:
         await self._turn()
@@ -153,9 +163,13 @@ class MemoryStore:
             edits = row["edits"] and f"{name}:{row['edits']}"
             row.update(id=f"{name}:{row['id']}", key=kept_as, edits=edits)
         self._outbox = {row["id"]: row for row in self._outbox.values()}
+        moves = Moves({})
         for row in [row for row in self._inbox.values() if row["key"] == key]:
-            outcome = "failed" if row["outcome"] == "pending" else row["outcome"]
-            row.update(key=kept_as, outcome=outcome)
+            row["key"] = kept_as
+            if row["outcome"] == "pending":
+                row["outcome"] = "failed"
+                moves.move(row["platform"], key, "failed")
+        self._count(moves)
         return kept_as
 
     async def artifact(self, artifact_id: str) -> str | None:
@@ -257,6 +271,15 @@ class MemoryStore:
             )
         )
 
+    async def undelivered(self) -> dict[str, dict[str, int]]:
+        await self._turn()
+        found: dict[str, dict[str, int]] = {}
+        for row in self._outbox.values():
+            if row["state"] != "sent" and row["kind"] != "preview":
+                states = found.setdefault(platform_of_lane(row["lane"]), {})
+                states[row["state"]] = states.get(row["state"], 0) + 1
+        return found
+
     async def due(
         self, now: datetime, limit: int = 100, platforms: Platforms = None
     ) -> tuple[Timer, ...]:
@@ -290,13 +313,31 @@ class MemoryStore:
         await self._turn()
         self._facts[clean(name)] = clean(value)
 
-    async def ledger(self) -> dict[str, dict[Outcome, int]]:
+    async def ledger(self) -> dict[str, Ledger]:
         await self._turn()
-        counts: dict[str, dict[Outcome, int]] = {}
-        for row in self._inbox.values():
-            of_platform = counts.setdefault(row["platform"], {})
-            of_platform[row["outcome"]] = of_platform.get(row["outcome"], 0) + 1
-        return counts
+        owed = (
+            (platform_of(key), Ledger(pending=head.owed))
+            for key, head in self._ground.heads.items()
+            if head.owed
+        )
+        return added_up([*self._counts.items(), *owed])
+
+    async def unowed(self, limit: int = 20) -> tuple[Unowed, ...]:
+        await self._turn()
+        pending = [row for row in self._inbox.values() if row["outcome"] == "pending"]
+        many = Counter(row["key"] for row in pending)
+        heads = self._ground.heads
+        found = [
+            Unowed(
+                platform=row["platform"],
+                update_id=row["update_id"],
+                key=row["key"],
+                since=moment(row["at"]),
+            )
+            for row in sorted(pending, key=lambda row: (row["at"], row["update_id"]))
+            if many[row["key"]] > heads.get(row["key"], Head()).owed
+        ]
+        return tuple(found[:limit])
 
     async def _turn(self) -> None:
         """Lets others go first, as a disk would; what follows happens at once."""

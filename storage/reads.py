@@ -8,11 +8,11 @@ import sqlalchemy as sa
 
 from core.domain.events import Recorded, Role
 from core.errors import BrokenDataError
-from core.ports import AccessGrant, Outcome, Platforms, Stored, StreamInfo, Timer
+from core.ports import AccessGrant, Platforms, Stored, StreamInfo, Timer
 from storage.codec import Codec, EventRow, micros, moment, snapshot
 from storage.engine import DialectName, json_list, json_rows, of_platforms
 from storage.rows import Row, timer
-from storage.tables import access, artifacts, events, facts, inbox, snapshots, streams, timers
+from storage.tables import access, artifacts, events, facts, snapshots, streams, timers
 
 _HEAD = (
     sa.select(
@@ -58,9 +58,6 @@ _DUE = (
     .where(timers.c.due <= sa.bindparam("now"))
     .order_by(timers.c.due, timers.c.id)
     .limit(sa.bindparam("up_to"))
-)
-_LEDGER = sa.select(inbox.c.platform, inbox.c.outcome, sa.func.count()).group_by(
-    inbox.c.platform, inbox.c.outcome
 )
 
 
@@ -165,13 +162,6 @@ def grants(connection: sa.Connection) -> tuple[AccessGrant, ...]:
 def role(connection: sa.Connection, platform: str, user: str) -> Role | None:
     of_person = (access.c.platform == platform, access.c.user == user)
     return connection.execute(sa.select(access.c.role).where(*of_person)).scalar()
-
-
-def ledger(connection: sa.Connection) -> dict[str, dict[Outcome, int]]:
-    counts: dict[str, dict[Outcome, int]] = {}
-    for platform, outcome, count in connection.execute(_LEDGER):
-        counts.setdefault(platform, {})[outcome] = count
-    return counts
 
 
 def _one(column: sa.Column[Any], key: sa.Column[Any]) -> Callable[[sa.Connection, str], str | None]:

@@ -8,6 +8,7 @@ from typing import Any, Self, TypeVar
 import sqlalchemy as sa
 
 from core.domain.events import Recorded, Role
+from core.domain.ledger import Ledger
 from core.domain.messages import OutboxMessage
 from core.errors import StorageError
 from core.ports import (
@@ -15,14 +16,14 @@ from core.ports import (
     Claimed,
     Commit,
     Lease,
-    Outcome,
     Platforms,
     PreviewState,
     Stored,
     StreamInfo,
     Timer,
+    Unowed,
 )
-from storage import deliveries, reads
+from storage import deliveries, ledger, reads
 from storage.aside import set_aside
 from storage.codec import Codec, clean, micros
 from storage.commits import Commits
@@ -46,8 +47,8 @@ class SqlStore:
         self.backup = backup
         self._database = database
         self._codec = codec or Codec()
-        self._writer = Writer(database)
         self._commits = Commits(database.dialect)
+        self._writer = Writer(database, last=self._commits.apply)
         self._of_keys = streams.c.key.in_(json_rows(database.dialect, "keys", str))
         self._set_fact = upsert(database.dialect, facts)
         self._closed = False
@@ -118,7 +119,8 @@ class SqlStore:
         return await self._read(lambda connection: reads.infos(connection, prefix, limit))
 
     async def set_aside(self, key: str, at: datetime) -> str:
-        return await self._write(lambda connection: set_aside(connection, key, at))
+        dialect = self._database.dialect
+        return await self._write(lambda connection: set_aside(connection, dialect, key, at))
 
     async def artifact(self, artifact_id: str) -> str | None:
         return await self._read(lambda link: reads.artifact(link, clean(artifact_id)))
@@ -162,6 +164,10 @@ class SqlStore:
     async def backlog(self) -> dict[str, int]:
         return await self._read(deliveries.backlog)
 
+    async def undelivered(self) -> dict[str, dict[str, int]]:
+        dialect = self._database.dialect
+        return await self._read(lambda link: deliveries.undelivered(link, dialect))
+
     async def due(
         self, now: datetime, limit: int = 100, platforms: Platforms = None
     ) -> tuple[Timer, ...]:
@@ -186,8 +192,11 @@ class SqlStore:
         row: Row = {"name": clean(name), "value": clean(value)}
         await self._write(lambda connection: connection.execute(self._set_fact, row))
 
-    async def ledger(self) -> dict[str, dict[Outcome, int]]:
-        return await self._read(reads.ledger)
+    async def ledger(self) -> dict[str, Ledger]:
+        return await self._read(ledger.read)
+
+    async def unowed(self, limit: int = 20) -> tuple[Unowed, ...]:
+        return await self._read(lambda connection: ledger.unowed(connection, limit))
 
     async def _read(self, work: Callable[[sa.Connection], T]) -> T:
         if self._closed:

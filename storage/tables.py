@@ -37,7 +37,10 @@ streams = sa.Table(
     _number("epoch"),
     _number("lease_until"),
     _number("updated_at"),
+    _number("owed"),
 )
+_owing = streams.c.owed > sa.literal_column("0")
+sa.Index("streams_owing", streams.c.owed, sqlite_where=_owing, postgresql_where=_owing)
 sa.Index(
     "streams_open",
     streams.c.lease_until,
@@ -90,6 +93,20 @@ inbox = sa.Table(
     _number("at"),
     sqlite_with_rowid=False,
 )
+
+ledger = sa.Table(
+    "ledger",
+    metadata,
+    sa.Column("platform", sa.Text, primary_key=True),
+    sa.Column("shard", sa.Integer, primary_key=True, autoincrement=False),
+    _number("accepted"),
+    _number("answered"),
+    _number("failed"),
+    _number("discarded"),
+    sqlite_with_rowid=False,
+)
+"""Running counts of the inbox; a platform's are the sums over its shards, one of which alone means
+nothing. What is pending is ``streams.owed``: from another source, so that the two can disagree."""
 
 outbox = sa.Table(
     "outbox",

@@ -27,8 +27,10 @@ class _Job(msgspec.Struct, frozen=True, eq=False):
 
 
 class Writer:
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, last: Bulk[Any, Any] | None = None) -> None:
+        """``last`` is done after all else in a transaction: it locks what others wait for."""
         self._database = database
+        self._last = last
         self._waiting: list[_Job] = []
         self._task: asyncio.Task[None] | None = None
         self._closed = False
@@ -84,15 +86,17 @@ class Writer:
             return error
 
     async def _transaction(self, group: list[_Job]) -> list[Any]:
-        return await self._database.write(lambda connection: _do_all(connection, group))
+        return await self._database.write(lambda link: _do_all(link, group, self._last))
 
 
-def _do_all(connection: sa.Connection, group: Sequence[_Job]) -> list[Any]:
+def _do_all(
+    connection: sa.Connection, group: Sequence[_Job], last: Bulk[Any, Any] | None
+) -> list[Any]:
     kinds: dict[Any, list[int]] = {}
     for place, job in enumerate(group):
         kinds.setdefault(job.bulk, []).append(place)
     results: list[Any] = [None] * len(group)
-    for bulk, places in kinds.items():
+    for bulk, places in sorted(kinds.items(), key=lambda kind: kind[0] == last):
         answers = bulk(connection, [group[place].item for place in places])
         for place, answer in zip(places, answers, strict=True):
             results[place] = answer

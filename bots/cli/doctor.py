@@ -4,6 +4,7 @@ import asyncio
 import logging
 import sys
 from collections.abc import AsyncIterator, Mapping
+from typing import Annotated
 
 import msgspec
 import typer
@@ -11,6 +12,7 @@ import typer
 from bots import platforms as platforms_package
 from bots.cli.common import idle_site, prepare
 from bots.cli.environment import environment
+from bots.cli.ledger import account
 from bots.clock import SystemClock
 from bots.model import build_model, chosen
 from bots.platforms import Platform
@@ -46,7 +48,12 @@ def register(app: typer.Typer, summary: str) -> None:
     app.command("doctor", help=summary)(doctor)
 
 
-def doctor() -> None:
+def doctor(
+    *,
+    ledger: Annotated[
+        bool, typer.Option("--ledger", help="Only what became of every message taken.")
+    ] = False,
+) -> None:
     found: dict[str, Platform] = discover(platforms_package, "PLATFORM")
     platforms = {name: one for name, one in found.items() if not one.terminal}
     try:
@@ -56,7 +63,15 @@ def doctor() -> None:
             _tell(bad("settings", line))
         raise typer.Exit(1) from None
     logging.disable(logging.WARNING)
-    raise typer.Exit(0 if asyncio.run(_examine(settings, platforms)) else 1)
+    work = _show_ledger(settings) if ledger else _examine(settings, platforms)
+    raise typer.Exit(0 if asyncio.run(work) else 1)
+
+
+async def _show_ledger(settings: Settings) -> bool:
+    found = await account(settings)
+    for line in found.lines:
+        typer.echo(line)
+    return found.balanced
 
 
 def _tell(finding: Finding) -> None:
@@ -93,7 +108,7 @@ async def _database(
             for name in platforms:
                 if sign := await store.fact(f"last sign of {name}"):
                     signs[name] = sign
-            return await _counts(store), await _owner(store)
+            return await _counts(store), await _accounts(store), await _owner(store)
         finally:
             await store.close()
     except StillhereError as error:
@@ -101,10 +116,18 @@ async def _database(
 
 
 async def _counts(store: SqlStore) -> Finding:
-    ledger = await store.ledger()
-    taken = sum(sum(counts.values()) for counts in ledger.values())
+    taken = sum(one.accepted for one in (await store.ledger()).values())
     backlog = sum((await store.backlog()).values())
     return good("database", f"readable, {taken} messages taken, {backlog} not delivered")
+
+
+async def _accounts(store: SqlStore) -> Finding:
+    ledger = await store.ledger()
+    wrong = [f"{name} {one.verdict}" for name, one in ledger.items() if not one.balanced]
+    if wrong:
+        return bad("ledger", f"{'; '.join(wrong)}. `stillhere doctor --ledger` says more")
+    pending = sum(one.pending for one in ledger.values())
+    return good("ledger", f"every message is accounted for, {pending} pending")
 
 
 async def _owner(store: SqlStore) -> Finding:

@@ -97,6 +97,15 @@ def session_key(address: Address, user: str, agent: str = MAIN_AGENT) -> Session
     )
 
 
+def platform_of(key: str) -> str:
+    """The platform of a session key's text, also of one that was set aside; "" if it has none."""
+    return _unescape("".join(key.split(":")[2:3]))
+
+
+def platform_of_lane(lane: str) -> str:
+    return _unescape(lane.partition(":")[0])
+
+
 def session_id(key: str, seq: int, at: datetime) -> str:
     """The name of the run that opens at ``seq``: UTC time and 8 hex digits.
 

@@ -9,6 +9,7 @@ import msgspec
 from core.domain import notices
 from core.domain.events import Event, Recorded
 from core.domain.fold import fold
+from core.domain.ledger import owed
 from core.domain.messages import OutboxMessage
 from core.domain.outputs import InboxId, Said, outputs, timers
 from core.domain.policy import Policy
@@ -63,6 +64,7 @@ class CommitBuilder:
             log=log,
             session_id=after.session.session_id if after.session else "",
             open_turn=is_open(after),
+            owed=owed(after),
             inbox=extras.inbox,
             settled=out.settled,
             outbox=tuple(row for said in out.said for row in self._rows(before.key, said)),

@@ -14,6 +14,7 @@ from core.domain import inputs as ask
 from core.domain.decide import decide
 from core.domain.events import Event, Recorded
 from core.domain.fold import fold
+from core.domain.ledger import owed
 from core.domain.policy import Policy
 from core.domain.recovery import faults
 from core.domain.state import SessionState
@@ -162,6 +163,7 @@ class Sessions:
                     log=(),
                     session_id=state.session.session_id if state.session else "",
                     open_turn=is_open(state),
+                    owed=owed(state),
                     snapshot=state,
                 )
             )

@@ -12,10 +12,13 @@ from structlog.testing import capture_logs
 
 from bots.app import Service
 from bots.platforms import Adapter, Health, Platform, Site, Variable
+from core.domain.fold import fold
+from core.domain.ledger import Ledger, owed
 from core.domain.messages import ModelFailure
-from core.errors import BrokenDataError, ConfigurationError, IllegalEventError
+from core.domain.state import SessionState
+from core.errors import BrokenDataError, ConfigurationError, IllegalEventError, StorageError
 from core.models.litellm import LiteLLMModel, Options
-from core.ports import Store
+from core.ports import Commit, InboxId, Store
 from tests.bots.life import KEY, FaultyStore, House, eventually, until
 
 
@@ -238,6 +241,85 @@ async def test_a_database_that_does_not_answer_does_not_hang_the_health_check() 
         ready, detail = await service.readiness()
         store.hanging = set()
     assert (ready, "no answer" in detail["database"]) == (False, True)
+
+
+async def forgets(house: House) -> None:
+    """What a bug would do: a session goes on without a message that was queued in it."""
+    stored = await house.store.load(KEY)
+    state = fold(stored.snapshot or SessionState(key=KEY), stored.log)
+    assert len(state.queue) == 1
+    poorer = replace(state, queue=())
+    await house.store.commit(
+        Commit(
+            key=KEY,
+            expected_seq=state.seq,
+            at=house.clock.now(),
+            log=(),
+            open_turn=True,
+            owed=owed(poorer),
+            snapshot=poorer,
+        )
+    )
+
+
+async def test_a_message_that_a_session_forgot_is_an_alarm_and_no_reason_to_restart() -> None:
+    house = House("fine")
+    script = house.script
+    async with house.lives() as service:
+        script.hold()
+        await house.room.hears("one")
+        await until(lambda: len(script.requests) == 1)
+        await house.room.hears("two")
+        ready, detail = await service.readiness()
+        numbers = {"accepted": 2, "answered": 0, "failed": 0, "discarded": 0}
+        assert detail["ledger"] == {"room": {**numbers, "pending": 2, "balanced": True}}
+        assert detail["alarms"] == []
+        await forgets(house)
+        with capture_logs() as lines:
+            ready, detail = await service.readiness()
+        assert detail["ledger"] == {"room": {**numbers, "pending": 1, "balanced": False}}
+        assert detail["alarms"] == ["room: UNEQUAL: 1 message is accounted for by nobody"]
+        assert ready is True
+        assert [line["log_level"] for line in lines if "accounted" in line["event"]] == ["error"]
+        script.release()
+
+
+async def test_an_alarm_is_said_at_the_start() -> None:
+    house = House()
+    await house.store.commit(
+        Commit(
+            key=KEY, expected_seq=0, at=house.clock.now(), log=(), inbox=InboxId("room", "b", "1")
+        )
+    )
+    with capture_logs() as lines:
+        async with house.lives():
+            pass
+    (line,) = [line for line in lines if line["log_level"] == "error"]
+    assert (line["platform"], line["missing"]) == ("room", 1)
+
+
+async def test_a_scrape_is_told_what_is_in_the_database() -> None:
+    house = House("hello yourself")
+    async with house.lives() as service:
+        await house.room.hears("hello")
+        await house.room.sees("hello yourself")
+        reading = await service.reading()
+    assert reading.ready is True
+    assert reading.ledger == {"room": Ledger(accepted=1, answered=1)}
+
+
+@pytest.mark.parametrize(("how", "error"), [("broken", StorageError), ("hanging", TimeoutError)])
+async def test_a_scrape_fails_soon_while_the_database_is_away(
+    how: str, error: type[Exception]
+) -> None:
+    house = House()
+    store = FaultyStore()
+    house.store = cast("Store", store)
+    async with house.lives() as service:
+        setattr(store, how, {"ledger"})
+        with pytest.raises(error):
+            await service.reading()
+        setattr(store, how, set())
 
 
 class Unloadable(LiteLLMModel):

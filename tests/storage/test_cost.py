@@ -7,7 +7,7 @@ import pytest
 import sqlalchemy as sa
 
 from core.ports import Commit, Timer
-from storage import deliveries, reads
+from storage import deliveries, ledger, reads
 from storage.codec import Codec
 from storage.commits import Commits
 from storage.engine import Database
@@ -76,6 +76,8 @@ POLLS: dict[str, Work] = {
     "claim": lambda link: deliveries.claim(link, at(), lease(), 100),
     "unsettled": lambda link: deliveries.unsettled(link, at(), 100),
     "backlog": deliveries.backlog,
+    "undelivered": lambda link: deliveries.undelivered(link, "sqlite"),
+    "ledger": ledger.read,
     "due": lambda link: reads.due(link, at(), 100),
     "abandoned": lambda link: reads.abandoned(link, at(), 100),
     "load": lambda link: reads.load(link, CODEC, KEY),

@@ -8,22 +8,25 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
+from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
+from core.domain.ledger import Ledger
 from core.errors import ConfigurationError
+from core.ports import InboxId
 from storage.migrate import OURS, Revisions, bring_up, migrate, open_database
 from storage.store import SqlStore
 from storage.tables import metadata
-from tests.contract.values import KEY, commit, log, said
+from tests.contract.values import KEY, OTHER, commit, log, said
 
 SECOND = '''"""The next one."""
 import sqlalchemy as sa
 from alembic import op
-revision = "0002"
-down_revision = "0001"
+revision = "0003"
+down_revision = "0002"
 def upgrade() -> None:
     op.add_column("streams", sa.Column("colour", sa.Text))
 '''
@@ -34,8 +37,8 @@ def newer(tmp_path: Path) -> Revisions:
     """The revisions of a version to come."""
     folder = tmp_path / "migrations"
     shutil.copytree(OURS.folder, folder, ignore=shutil.ignore_patterns("__pycache__"))
-    (folder / "versions/0002_next.py").write_text(SECOND)
-    return Revisions(folder, (*OURS.names, "0002"))
+    (folder / "versions/0003_next.py").write_text(SECOND)
+    return Revisions(folder, (*OURS.names, "0003"))
 
 
 async def _upgrade(url: str, revisions: Revisions) -> Path | None:
@@ -104,6 +107,84 @@ async def test_an_older_database_is_upgraded_and_keeps_its_sessions(
     await database.close()
 
 
+@pytest.fixture
+def first(tmp_path: Path) -> Revisions:
+    """What the first version knew."""
+    folder = tmp_path / "first"
+    shutil.copytree(OURS.folder, folder, ignore=shutil.ignore_patterns("__pycache__", "0002*"))
+    return Revisions(folder, ("0001",))
+
+
+OLD = (
+    *(("telegram", KEY, outcome) for outcome in ("answered", "answered", "failed")),
+    *(("telegram", key, "pending") for key in (KEY, KEY, OTHER)),
+    ("slack", "agent:main:slack:dm:t.7", "discarded"),
+)
+
+
+def _fill(connection: sa.Connection) -> None:
+    stream = sa.text(
+        "INSERT INTO streams (key, seq, open_turn) VALUES (:key, 0, :open)"
+        " ON CONFLICT (key) DO NOTHING"
+    )
+    row = sa.text(
+        "INSERT INTO inbox (platform, account, update_id, key, outcome)"
+        " VALUES (:platform, 'bot', :name, :key, :outcome)"
+    )
+    for number, (platform, key, outcome) in enumerate(OLD):
+        connection.execute(stream, {"key": key, "open": False})
+        values = {"platform": platform, "name": str(number), "key": key, "outcome": outcome}
+        connection.execute(row, values)
+
+
+async def test_messages_of_an_older_version_are_counted(empty_url: str, first: Revisions) -> None:
+    await _upgrade(empty_url, first)
+    database = await open_database(empty_url)
+    await database.write(_fill)
+    await database.close()
+    store = await SqlStore.open(empty_url)
+    assert await store.ledger() == {
+        "slack": Ledger(accepted=1, discarded=1),
+        "telegram": Ledger(accepted=6, answered=2, failed=1, pending=3),
+    }
+    settled = ((InboxId("telegram", "bot", "3"), "answered"),)
+    await store.commit(commit(KEY, 0, said(), owed=1, settled=settled))
+    ledger = (await store.ledger())["telegram"]
+    assert ledger == Ledger(accepted=6, answered=3, failed=1, pending=2)
+    assert await store.unowed() == ()
+    await store.close()
+
+
+def _shape(connection: sa.Connection) -> dict[str, set[str]]:
+    look = sa.inspect(connection)
+    return {
+        table: {column["name"] for column in look.get_columns(table)}
+        for table in look.get_table_names()
+    }
+
+
+def _take_back(connection: sa.Connection) -> None:
+    config = Config()
+    config.set_main_option("script_location", str(OURS.folder))
+    config.attributes["connection"] = connection
+    command.downgrade(config, "0001")
+
+
+async def test_the_counts_can_be_taken_back_and_made_anew(empty_url: str, first: Revisions) -> None:
+    await _upgrade(empty_url, first)
+    database = await open_database(empty_url)
+    before = await database.read(_shape)
+    await bring_up(database)
+    after = await database.read(_shape)
+    await database.write(_take_back)
+    assert await database.read(_shape) == before
+    assert after.keys() - before.keys() == {"ledger"}
+    await database.write(_fill)
+    await bring_up(database)
+    assert (await SqlStore(database).ledger())["telegram"].accepted == 6
+    await database.close()
+
+
 async def test_a_file_is_copied_before_its_upgrade(sqlite_url: str, newer: Revisions) -> None:
     store = await SqlStore.open(sqlite_url)
     await store.commit(commit(KEY, 0, said()))
@@ -131,7 +212,7 @@ async def test_an_upgrade_that_fails_leaves_the_database_as_it_was(
     store = await SqlStore.open(database_url)
     await store.commit(commit(KEY, 0, said()))
     await store.close()
-    broken = newer.folder / "versions/0002_next.py"
+    broken = newer.folder / "versions/0003_next.py"
     broken.write_text(f"{SECOND}    op.drop_column('streams', 'nonsense')\n")
     with pytest.raises(Exception, match="nonsense"):
         await _upgrade(database_url, newer)
@@ -143,9 +224,9 @@ async def test_an_upgrade_that_fails_leaves_the_database_as_it_was(
 async def test_a_newer_database_is_refused(database_url: str, newer: Revisions) -> None:
     await migrate(database_url)
     await _upgrade(database_url, newer)
-    with pytest.raises(ConfigurationError, match=r"0002.*newer version"):
+    with pytest.raises(ConfigurationError, match=r"0003.*newer version"):
         await SqlStore.open(database_url)
-    with pytest.raises(ConfigurationError, match=r"0002.*newer version"):
+    with pytest.raises(ConfigurationError, match=r"0003.*newer version"):
         await SqlStore.open(database_url, read_only=True)
 
 

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from core.domain.ledger import Ledger
 from core.errors import ConfigurationError, ConflictError, DuplicateError, StorageError
 from core.ports import AccessGrant
 from storage.store import SqlStore
@@ -39,7 +40,7 @@ async def test_two_stores_cannot_both_take_an_update(postgres_url: str) -> None:
             there.commit(commit(f"b{number}", 0, said(), inbox=update(number))),
         )
         assert kinds == [DuplicateError, type(None)]
-    assert await here.ledger() == {"telegram": {"pending": 20}}
+    assert await here.ledger() == {"telegram": Ledger(accepted=20)}
     await here.close()
     await there.close()
 

@@ -7,13 +7,14 @@ from typing import TypeVar
 
 import pytest
 import sqlalchemy as sa
+from sqlalchemy import event
 
 from core.errors import StorageError
 from storage.engine import Database, DialectName
 from storage.migrate import bring_up, open_database
 from storage.store import SqlStore
 from storage.writer import GROUP_SIZE
-from tests.contract.values import KEY, commit, letter, log, said
+from tests.contract.values import KEY, at, commit, lease, letter, log, said, update
 
 T = TypeVar("T")
 
@@ -24,6 +25,7 @@ class Counted:
     def __init__(self, database: Database) -> None:
         self._database = database
         self.transactions = 0
+        self.statements: list[str] = []
         self.breaks = False
 
     @property
@@ -40,11 +42,21 @@ class Counted:
 
     async def write(self, work: Callable[[sa.Connection], T]) -> T:
         self.transactions += 1
-        result = await self._database.write(work)
+        result = await self._database.write(lambda connection: self._noted(connection, work))
         if self.breaks:
             self.breaks = False
             raise StorageError("the answer was lost")
         return result
+
+    def _noted(self, connection: sa.Connection, work: Callable[[sa.Connection], T]) -> T:
+        def note(*args: object) -> None:
+            self.statements.append(str(args[2]))
+
+        event.listen(connection, "before_cursor_execute", note)
+        try:
+            return work(connection)
+        finally:
+            event.remove(connection, "before_cursor_execute", note)
 
     async def read(self, work: Callable[[sa.Connection], T]) -> T:
         return await self._database.read(work)
@@ -86,6 +98,32 @@ async def test_what_comes_during_a_transaction_goes_into_the_next(
     await asyncio.gather(*(steps(f"k{n}") for n in range(50)))
     assert 10 <= counted.transactions <= 20
     assert {info.seq for info in await store.streams()} == {10}
+
+
+async def test_nothing_comes_after_the_counts_that_others_wait_for(
+    counted: Counted, store: SqlStore
+) -> None:
+    """Else one could hold them and wait for a session of who waits for them."""
+    await asyncio.gather(
+        store.commit(commit(KEY, 0, said(), inbox=update())),
+        store.renew((KEY,), lease()),
+        store.sent("a", "1", at()),
+    )
+    verbs = [statement.split()[:3] for statement in counted.statements]
+    assert counted.transactions == 1
+    assert verbs[-1] == ["INSERT", "INTO", "ledger"]
+    assert ["UPDATE", "streams", "SET"] in verbs
+
+
+async def test_what_a_session_owes_is_written_when_it_changes(
+    counted: Counted, store: SqlStore
+) -> None:
+    await store.commit(commit(KEY, 0, said(), owed=1, inbox=update()))
+    for seq, owed in ((1, 1), (2, 0), (3, 0)):
+        counted.statements.clear()
+        await store.commit(commit(KEY, seq, said(), owed=owed))
+        moves = [one for one in counted.statements if one.startswith("UPDATE streams")]
+        assert [("owed=" in one) for one in moves] == [seq == 2]
 
 
 async def test_a_group_has_a_limit(counted: Counted, store: SqlStore) -> None:

@@ -25,6 +25,7 @@ HEAVY = (
     "pydantic",
     "uvicorn",
     "prompt_toolkit",
+    "prometheus_client",
     "asyncpg",
 )
 PROBE = """
@@ -234,6 +235,7 @@ def test_the_doctor_looks_while_the_service_runs(place: Path) -> None:
     assert [line.partition(":")[0] for line in done.stdout.splitlines()] == [
         "ok   settings",
         "ok   database",
+        "ok   ledger",
         "ok   owner",
         "ok   model",
         "ok   telegram",

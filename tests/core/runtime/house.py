@@ -11,6 +11,7 @@ from typing import Any, cast
 from msgspec.structs import replace
 
 from core.domain.keys import Address
+from core.domain.ledger import Ledger
 from core.domain.messages import (
     EffectClass,
     Inbound,
@@ -194,8 +195,10 @@ class Ground:
         return process
 
     async def outcomes(self) -> dict[str, int]:
-        ledger = await self.store.ledger()
-        return {name: n for name, n in ledger.get("chat", {}).items() if n}
+        """What became of the messages taken; it always adds up."""
+        ledger = (await self.store.ledger()).get("chat", Ledger())
+        assert ledger.balanced, ledger
+        return {name: n for name, n in ledger.numbers.items() if n and name != "accepted"}
 
 
 class Process:

@@ -1,0 +1,86 @@
+"""What a scrape by Prometheus reads, as its own parser reads it."""
+
+from collections.abc import Awaitable, Callable
+
+import httpx
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+from starlette.applications import Starlette
+
+from bots.metrics import Reading, metrics_route
+from core.domain.ledger import Ledger
+from core.errors import StorageError
+
+WELL = Reading(
+    ready=True,
+    ledger={
+        "slack": Ledger(accepted=2, answered=2),
+        "telegram": Ledger(accepted=9, answered=4, failed=1, discarded=2, pending=1),
+    },
+    undelivered={"telegram": {"failed": 3, "pending": 1}},
+)
+
+
+async def scraped(read: Callable[[], Awaitable[Reading]]) -> httpx.Response:
+    app = httpx.ASGITransport(Starlette(routes=[metrics_route(read)]))
+    async with httpx.AsyncClient(transport=app, base_url="http://bot") as client:
+        return await client.get("/metrics")
+
+
+def samples(text: str) -> dict[tuple[str, ...], float]:
+    """By the metric's name and its labels' values."""
+    return {
+        (sample.name, *sample.labels.values()): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+async def test_every_number_is_told_once() -> None:
+    async def read() -> Reading:
+        return WELL
+
+    answer = await scraped(read)
+    assert answer.status_code == 200
+    assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
+    found = samples(answer.text)
+    messages = {key[1:]: n for key, n in found.items() if key[0] == "stillhere_messages"}
+    assert messages == {
+        ("accepted", "slack"): 2,
+        ("answered", "slack"): 2,
+        ("failed", "slack"): 0,
+        ("discarded", "slack"): 0,
+        ("pending", "slack"): 0,
+        ("accepted", "telegram"): 9,
+        ("answered", "telegram"): 4,
+        ("failed", "telegram"): 1,
+        ("discarded", "telegram"): 2,
+        ("pending", "telegram"): 1,
+    }
+    assert found["stillhere_ledger_balanced", "slack"] == 1
+    assert found["stillhere_ledger_balanced", "telegram"] == 0
+    assert found["stillhere_outbox", "telegram", "failed"] == 3
+    assert found["stillhere_outbox", "telegram", "pending"] == 1
+    assert found["stillhere_outbox", "telegram", "unknown"] == 0
+    assert found["stillhere_outbox", "slack", "failed"] == 0
+    assert found["stillhere_ready",] == 1
+    assert len(found) == len([line for line in answer.text.splitlines() if line[0] != "#"])
+
+
+async def test_a_scrape_shows_this_moment_and_none_before() -> None:
+    readings = iter([WELL, Reading(ready=False, ledger={}, undelivered={})])
+
+    async def read() -> Reading:
+        return next(readings)
+
+    await scraped(read)
+    assert samples((await scraped(read)).text) == {("stillhere_ready",): 0}
+
+
+@pytest.mark.parametrize("error", [StorageError("ada said hello"), TimeoutError()])
+async def test_a_database_that_is_away_is_one_line(error: Exception) -> None:
+    async def read() -> Reading:
+        raise error
+
+    answer = await scraped(read)
+    assert (answer.status_code, answer.text) == (503, "the database does not answer\n")
