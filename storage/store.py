@@ -18,11 +18,13 @@ from core.ports import (
     Outcome,
     Platforms,
     PreviewState,
+    RawHead,
+    RawRow,
     Stored,
     StreamInfo,
     Timer,
 )
-from storage import deliveries, reads
+from storage import deliveries, raw, reads
 from storage.aside import set_aside
 from storage.codec import Codec, clean, micros
 from storage.commits import Commits
@@ -119,6 +121,12 @@ class SqlStore:
 
     async def set_aside(self, key: str, at: datetime) -> str:
         return await self._write(lambda connection: set_aside(connection, key, at))
+
+    async def raw_head(self, key: str) -> RawHead | None:
+        return await self._read(lambda connection: raw.head(connection, key))
+
+    async def raw_events(self, key: str, after: int | None, limit: int) -> tuple[RawRow, ...]:
+        return await self._read(lambda connection: raw.events_of(connection, key, after, limit))
 
     async def artifact(self, artifact_id: str) -> str | None:
         return await self._read(lambda link: reads.artifact(link, clean(artifact_id)))

@@ -146,7 +146,7 @@ class FaultyStore:
 
     async def _call(self, name: str, *args: Any, **named: Any) -> Any:
         self._journal.append(name)
-        if name == "load" and args[0] in self.unsound:
+        if name in ("load", "events") and args[0] in self.unsound:
             raise self.unsound[args[0]]
         return await getattr(self._real, name)(*args, **named)
 
@@ -168,7 +168,12 @@ class House:
         self.store: Store = MemoryStore()
         self.script = ScriptedModel(*lines)
         self.tools = tools or {}
-        given: dict[str, Any] = {"allowed_users": ("*",), "drain_seconds": 1} | settings
+        given: dict[str, Any] = {
+            "allowed_users": ("*",),
+            "drain_seconds": 1,
+            "stillhere_data": "/dev/null",
+            **settings,
+        }
         self.settings = Settings(**given)
 
     @property
