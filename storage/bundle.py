@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from core.domain.fold import apply
+from core.domain.messages import Usage
 from core.domain.recovery import faults
 from core.domain.state import Session, SessionState, Turn
 from core.errors import BrokenDataError, IllegalEventError
@@ -78,6 +79,9 @@ class Line(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     base64: str | None = None
 
 
+_lines = msgspec.json.Decoder(Line)
+
+
 def line(row: RawRow) -> bytes:
     """Without the line's end. Nothing of the row is lost."""
     at = _time(row["at"])
@@ -102,6 +106,15 @@ def row(found: Line) -> EventRow:
         raise BrokenDataError(f"event {found.seq}: its time cannot be read")
     at = micros(found.timestamp)
     return EventRow(found.seq, at, found.type, found.version, found.session_id, data)
+
+
+def read_line(text: bytes) -> Line:
+    """Raises msgspec.MsgspecError, ValueError, RecursionError."""
+    return _lines.decode(text)
+
+
+def pretty(value: object) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(value)) + b"\n"
 
 
 def raw_snapshot(row: RawRow | None) -> dict[str, Any]:
@@ -169,6 +182,7 @@ def parts(state: SessionState) -> dict[str, Any]:
     own, session, turn = _fields(state), _fields(state.session), _fields(state.turn)
     del own["session"], own["turn"]
     usage = _fields(state.session.usage) if state.session else {}
+    usage |= {"total": state.session.usage.total} if state.session else {}
     session.pop("usage", None)
     calls = turn.pop("calls", [])
     metadata = {name: own.pop(name) for name in _OF_METADATA}
@@ -196,6 +210,7 @@ def state(found: Mapping[str, Any]) -> SessionState:
         _require(own, SessionState, "it")
         _require(own["session"], Session, "its session")
         _require(own["turn"], Turn, "its turn")
+        _require(own["session"] and own["session"]["usage"], Usage, "its usage")
         return msgspec.convert(own, SessionState)
     except KeyError as error:
         raise BrokenDataError(f"{SNAPSHOT}: {error.args[0]} is missing") from error

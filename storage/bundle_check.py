@@ -16,7 +16,6 @@ from storage.bundle import EVENT_FILE, FORMAT, META, SNAPSHOT, File, Line, Meta,
 from storage.codec import Codec
 
 _BLOCK = 1 << 20
-_lines = msgspec.json.Decoder(Line)
 
 
 def check(folder: Path, codec: Codec | None = None) -> Meta:
@@ -146,7 +145,7 @@ def _opened(path: Path) -> IO[bytes]:
 
 def _line(name: str, number: int, text: bytes) -> Line:
     try:
-        return _lines.decode(text)
+        return bundle.read_line(text)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise BrokenDataError(f"{name}, line {number}: {error}") from error
 

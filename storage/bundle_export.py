@@ -86,9 +86,9 @@ class _Work:
             bundle.raw_snapshot(self._head.snapshot) if fault else bundle.parts(self._replay.state)
         )
         self.folder.end_lines()
-        self.folder.add_file(SNAPSHOT, _pretty(snapshot))
+        self.folder.add_file(SNAPSHOT, bundle.pretty(snapshot))
         meta = self._meta(fault)
-        self.folder.publish(_pretty(meta))
+        self.folder.publish(bundle.pretty(meta))
         return meta
 
     def _fault(self) -> str:
@@ -134,7 +134,3 @@ def _service() -> str:
         return version("stillhere")
     except PackageNotFoundError:
         return "not installed"
-
-
-def _pretty(value: object) -> bytes:
-    return msgspec.json.format(msgspec.json.encode(value)) + b"\n"

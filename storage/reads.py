@@ -74,7 +74,7 @@ def load(connection: sa.Connection, codec: Codec, key: str) -> Stored:
         return Stored(None, ())
     _whole(key, head.seq, head.tail)
     state = None
-    if head.data is not None and head.snapshot_seq <= head.seq:
+    if isinstance(head.snapshot_seq, int) and head.snapshot_seq <= head.seq:
         state = snapshot(key, head.snapshot_seq, head.version, head.data)
     first = 1 if state is None else state.seq + 1
     return Stored(state, _log(connection, codec, (head.id, key), (first, head.seq)))

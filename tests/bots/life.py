@@ -79,6 +79,12 @@ class Room:
             Inbound(address=address, update_id=number, user=user, text=text, sent_at=at)
         )
 
+    async def hears_again(self, number: int, text: str, user: str = "7") -> None:
+        """An update that the platform repeats."""
+        ids, self._ids = self._ids, count(number)
+        await self.hears(text, user)
+        self._ids = ids
+
     async def sees(self, wanted: str, times: int = 1) -> str:
         """The newest text that has this in it."""
         await until(lambda: sum(wanted in text for text in self.said) >= times, lambda: self.said)
