@@ -59,7 +59,9 @@ class StoredHouse(House):
 
         def work(connection: sa.Connection) -> list[EventRow]:
             found = connection.execute(wanted.order_by(events.c.seq)).all()
-            return [(*row[:4], as_bytes(row[4])) for row in found]
+            return [
+                (seq, at, kind, version, as_bytes(data)) for seq, at, kind, version, data in found
+            ]
 
         return await self._with_database(lambda database: database.read(work))
 
@@ -117,4 +119,5 @@ def _row(line: bytes) -> EventRow:
 def _text(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
-    return base64.b64decode(value["base64"]).decode("utf-8", "surrogateescape")
+    carried: str = value["base64"]
+    return base64.b64decode(carried).decode("utf-8", "surrogateescape")

@@ -1,5 +1,6 @@
 """A stored session that is broken in any way poisons nothing, is told, and loses not one byte."""
 
+import json
 import stat
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,9 @@ import pytest
 from structlog.testing import capture_logs
 
 from core.errors import BrokenDataError
+from storage import bundle
 from storage.bundle_check import check
+from storage.bundle_export import Request, export
 from tests.bots import damage
 from tests.bots.damage import Harm, of, without_snapshot
 from tests.bots.life import KEY, eventually, until
@@ -149,6 +152,11 @@ async def made_anew(house: StoredHouse) -> None:
     stored = await house.asks(lambda store: store.load(KEY))
     assert stored.snapshot is not None
     assert stored.log == ()
+    target = house.quarantine.with_name("copy")
+    request = Request(key=KEY, target=target, at=house.clock.now(), why="to look at")
+    await house.asks(lambda store: export(store, request))
+    assert bundle.state(json.loads((target / "snapshot.json").read_text())) == stored.snapshot
+    check(target)
 
 
 @each(damage.LOG)

@@ -220,6 +220,10 @@ async def test_an_unknown_key_leaves_nothing(store: Store, tmp_path: Path) -> No
     assert not (tmp_path / "a").exists()
 
 
+def leftovers(folder: Path) -> list[Path]:
+    return list(folder.glob(f"{PARTIAL}*"))
+
+
 @pytest.mark.parametrize("kind", ["folder", "file", "dangling link"])
 async def test_what_is_there_is_never_written_over(store: Store, tmp_path: Path, kind: str) -> None:
     target = tmp_path / "out"
@@ -231,7 +235,7 @@ async def test_what_is_there_is_never_written_over(store: Store, tmp_path: Path,
     await keeps(store, lived().log)
     with pytest.raises(FileExistsError):
         await exported(store, target)
-    assert list(tmp_path.glob(f"{PARTIAL}*")) == []
+    assert leftovers(tmp_path) == []
 
 
 async def test_a_write_that_fails_half_way_leaves_nothing(store: Store, tmp_path: Path) -> None:
@@ -356,7 +360,7 @@ def lacking(folder: Path) -> None:
 
 def escaping(folder: Path) -> None:
     files = shown(folder, "meta.json")["files"]
-    files[0]["name"] = "../events.jsonl"
+    files.append({**files[1], "name": "../out/snapshot.json"})
     rewritten(folder, "meta.json", {"files": files})
 
 
