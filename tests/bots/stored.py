@@ -58,10 +58,8 @@ class StoredHouse(House):
         wanted = sa.select(*columns, text).join(streams).where(streams.c.key == key)
 
         def work(connection: sa.Connection) -> list[EventRow]:
-            found = connection.execute(wanted.order_by(events.c.seq)).all()
-            return [
-                (seq, at, kind, version, as_bytes(data)) for seq, at, kind, version, data in found
-            ]
+            found: list[Any] = [*connection.execute(wanted.order_by(events.c.seq))]
+            return [(row[0], row[1], row[2], row[3], as_bytes(row[4])) for row in found]
 
         return await self._with_database(lambda database: database.read(work))
 
@@ -117,7 +115,6 @@ def _row(line: bytes) -> EventRow:
 
 
 def _text(value: Any) -> Any:
-    if not isinstance(value, dict):
+    if isinstance(value, str | int):
         return value
-    carried: str = value["base64"]
-    return base64.b64decode(carried).decode("utf-8", "surrogateescape")
+    return base64.b64decode(value["base64"]).decode("utf-8", "surrogateescape")
