@@ -14,7 +14,7 @@ Harm = Callable[[sa.Connection, int, int], Any]
 
 BAD_BYTES = "7b2274797065223a2243e9ff227d"
 """A JSON object in which an é is one byte of Latin-1, and one byte is nothing at all."""
-BAD_TEXT: Any = sa.literal_column(f"CAST(x'{BAD_BYTES}' AS TEXT)")
+BAD_TEXT: sa.ColumnElement[str] = sa.literal_column(f"CAST(x'{BAD_BYTES}' AS TEXT)", sa.Text)
 OTHER_JSON = '{"type": "TurnFinished", "turn": "seven"}'
 AGES = 2**62
 """A time in microseconds that no calendar has."""
