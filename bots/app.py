@@ -36,6 +36,8 @@ from core.runtime.toolbox import Toolbox
 from scheduler.audit import Audit
 from scheduler.jobs import Jobs
 from scheduler.ticker import Ticker
+from storage.quarantine import FOLDER as QUARANTINE
+from storage.quarantine import QuarantineFolder
 
 FLUSH_SECONDS = 3.0
 """What is left of a PaaS's 30 seconds for the outbox, after 20 for the turns."""
@@ -113,7 +115,10 @@ class Service:
         holder = Holder(owner, ground.lease)
         self._sessions = Sessions(self._store, channels, policy, self._clock, holder)
         self._access = Access(self._store, frozenset(settings.allowed_users))
-        aside = Aside(self._sessions, self._store)
+        folder = settings.stillhere_data / QUARANTINE
+        self._aside = aside = Aside(
+            self._sessions, self._store, QuarantineFolder(self._store, folder, self._clock)
+        )
         self._admission = Admission(self._sessions, self._access, commands, aside)
         limiter = Limiter(self._clock, {n: p.paces for n, p in ground.platforms.items()})
         self._agent = Agent(
@@ -126,6 +131,7 @@ class Service:
                 limiter=limiter,
                 clock=self._clock,
                 holder=holder,
+                aside=aside,
             ),
         )
         self._delivery = Delivery(
@@ -209,6 +215,7 @@ class Service:
         await self._last_write(self._recovery.interrupt(tuple(self._sessions.unfinished)))
         await self._last_write(self._delivery.drain(FLUSH_SECONDS))
         await self._last_write(self._sessions.save_snapshots())
+        await self._aside.finish(FLUSH_SECONDS)
         await self._last_write(self._write_signs())
         for adapter in self.adapters.values():
             await adapter.close()

@@ -133,12 +133,48 @@ class SessionStore(Protocol):
         ...
 
     async def set_aside(self, key: str, at: datetime) -> str:
-        """Moves the whole log of the key, unread, to a new key, which it returns; nothing is
-        deleted, its timers are cleared, and the old key is unknown again; what it had taken and
-        not answered has failed. Raises StorageError."""
+        """Moves the whole log of the key and its snapshot, unread, to a new key, which it returns;
+        nothing of it is deleted, the timers that it asked for are cleared, and the old key is
+        unknown again; what it had taken and not answered has failed. Raises StorageError."""
         ...
 
     async def artifact(self, artifact_id: str) -> str | None: ...
+
+
+RawRow = Mapping[str, Any]
+"""A row as the database holds it, believed in nothing; bytes that are no UTF-8 text stand in it as
+Python's «surrogateescape» has them."""
+
+
+class RawHead(msgspec.Struct, frozen=True):
+    """A key's own row and its snapshot's. ``tail`` is the newest event that is there, whatever the
+    row says."""
+
+    stream: RawRow
+    snapshot: RawRow | None
+    tail: int
+
+
+class RawLogs(Protocol):
+    """What is stored of a key, readable or not, so that it can be copied out. Raises
+    StorageError."""
+
+    async def raw_head(self, key: str) -> RawHead | None:
+        """None for an unknown key."""
+        ...
+
+    async def raw_events(self, key: str, after: int | None, limit: int) -> tuple[RawRow, ...]:
+        """In order of ``seq``, those after that one, or from the very first."""
+        ...
+
+
+class Quarantine(Protocol):
+    """Where broken logs are put for the operator, apart from the database."""
+
+    async def keep(self, kept_as: str, why: str) -> str:
+        """Copies out, unread, a log that was set aside; returns where the copy is. Raises
+        StorageError."""
+        ...
 
 
 class Claimed(msgspec.Struct, frozen=True, kw_only=True):
@@ -248,7 +284,7 @@ class Directory(Protocol):
         ...
 
 
-class Store(SessionStore, Outbox, Timers, Directory, Protocol):
+class Store(SessionStore, RawLogs, Outbox, Timers, Directory, Protocol):
     """One database behind all of them, so that a commit can span them."""
 
     async def close(self) -> None: ...

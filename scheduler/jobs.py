@@ -47,7 +47,10 @@ class Jobs:
         except ConflictError as error:
             log.info("timer is another's", timer=timer.id, error=str(error))
             return
-        except (BrokenDataError, IllegalEventError):
+        except BrokenDataError as error:
+            await self._recovery.give_up(timer.key, error)
+            answered = False
+        except IllegalEventError:
             log.exception("timer of a broken session", timer=timer.id)
             answered = False
         if not answered:

@@ -8,23 +8,21 @@ from storage.codec import micros
 from storage.engine import DialectName
 from storage.ledger import Moves, adding
 from storage.rows import aside_name
-from storage.tables import inbox, outbox, snapshots, streams, timers
+from storage.tables import inbox, outbox, streams, timers
 
 
 def set_aside(connection: sa.Connection, dialect: DialectName, key: str, at: datetime) -> str:
     """Its promised messages are still sent, under ids that the key's next log cannot make again;
-    what it had taken and not answered has failed."""
+    what it had taken and not answered has failed. Its events and its snapshot go along."""
     name = aside_name(at)
     kept_as = f"{key}:aside:{name}"
-    number = connection.execute(
+    connection.execute(
         sa.update(streams)
         .where(streams.c.key == key)
         .values(
             key=kept_as, open_turn=False, owner="", lease_until=0, updated_at=micros(at), owed=0
         )
-        .returning(streams.c.id)
-    ).scalar()
-    connection.execute(sa.delete(snapshots).where(snapshots.c.stream == number))
+    )
     connection.execute(sa.delete(timers).where(timers.c.key == key))
     edits = sa.case((outbox.c.edits == "", ""), else_=name + ":" + outbox.c.edits)
     connection.execute(

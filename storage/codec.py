@@ -25,6 +25,16 @@ _VERSIONS: Mapping[str, int] = {
     cast(str, kind.__struct_config__.tag): kind.version for kind in get_args(Event)
 }
 
+_UNREADABLE = (
+    msgspec.MsgspecError,
+    ValueError,
+    KeyError,
+    TypeError,
+    OverflowError,
+    RecursionError,
+)
+"""All that damaged bytes, or columns of another type, can raise."""
+
 _encoder = msgspec.json.Encoder()
 _events: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
 _states = msgspec.json.Decoder(SessionState)
@@ -78,10 +88,14 @@ class Codec:
     def recorded(self, key: str, row: EventRow) -> Recorded:
         """Raises BrokenDataError, with the place in the log."""
         try:
-            event = self._event(row)
-        except (msgspec.MsgspecError, ValueError, KeyError, TypeError) as error:
-            raise BrokenDataError(f"{key}@{row.seq}: {row.type} v{row.version}: {error}") from error
-        return Recorded(row.seq, moment(row.at), event)
+            return Recorded(row.seq, moment(row.at), self._event(row))
+        except _UNREADABLE as error:
+            why = clean(f"{key}@{row.seq}: {row.type} v{row.version}: {error}")
+            raise BrokenDataError(why) from error
+
+    def knows(self, kind: str, version: int) -> bool:
+        """Whether there is a way from this version of an event to one of today."""
+        return version == _VERSIONS.get(kind) or (kind, version) in self._upcasters
 
     def _event(self, row: EventRow) -> Event:
         if row.version == _VERSIONS.get(row.type):
@@ -107,7 +121,7 @@ def snapshot(key: str, seq: int, version: int, data: str) -> SessionState | None
         return None
     try:
         state = _states.decode(data)
-    except (msgspec.MsgspecError, ValueError):
+    except _UNREADABLE:
         return None
     return state if (state.key, state.seq) == (key, seq) else None
 

@@ -153,7 +153,7 @@ def _readable(connection: sa.Connection, rows: Iterable[Any], begun: int = 0) ->
     for row in rows:
         try:
             found.append(claimed(row.id, row.body, row.attempts + begun, row.preview_id))
-        except msgspec.MsgspecError:
+        except (msgspec.MsgspecError, ValueError, TypeError, RecursionError):
             connection.execute(_GIVE_UP, {"of_id": row.id, "why": "unreadable", "at": 0})
     return found
 

@@ -3,8 +3,9 @@
 import asyncio
 from collections import Counter
 from datetime import datetime
+from itertools import islice
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from core.domain.events import Recorded, Role
 from core.domain.keys import platform_of, platform_of_lane
@@ -19,6 +20,8 @@ from core.ports import (
     Lease,
     Platforms,
     PreviewState,
+    RawHead,
+    RawRow,
     Stored,
     StreamInfo,
     Timer,
@@ -27,6 +30,7 @@ from core.ports import (
 from storage.checks import Ground, Head
 from storage.codec import Codec, EventRow, clean, micros, moment, snapshot
 from storage.ledger import Moves, added_up, counted, settled_id
+from storage.raw import SNAPSHOT
 from storage.reads import these, whole_log
 from storage.rows import Prepared, Row, aside_name, claimed, prepare, preview_row, timer
 
@@ -156,7 +160,8 @@ class MemoryStore:
             ended = Head(seq=head.seq, session_id=head.session_id, epoch=head.epoch)
             self._ground.heads[kept_as] = replace(ended, updated_at=micros(at))
         self._logs[kept_as] = self._logs.pop(key, [])
-        self._snapshots.pop(key, None)
+        if key in self._snapshots:
+            self._snapshots[kept_as] = self._snapshots.pop(key)
         for row in [row for row in self._timers.values() if row["key"] == key]:
             del self._timers[row["id"]]
         for row in [row for row in self._outbox.values() if row["key"] == key]:
@@ -171,6 +176,22 @@ class MemoryStore:
                 moves.move(row["platform"], key, "failed")
         self._count(moves)
         return kept_as
+
+    async def raw_head(self, key: str) -> RawHead | None:
+        await self._turn()
+        head = self._ground.heads.get(key)
+        if head is None:
+            return None
+        stream = {"key": key, **asdict(head)}
+        snapshot_row = self._snapshots.get(key)
+        kept = None if snapshot_row is None else {n: snapshot_row[n] for n in SNAPSHOT}
+        log = self._logs.get(key, [])
+        return RawHead(stream, kept, log[-1].seq if log else 0)
+
+    async def raw_events(self, key: str, after: int | None, limit: int) -> tuple[RawRow, ...]:
+        await self._turn()
+        rows = (row for row in self._logs.get(key, []) if after is None or row.seq > after)
+        return tuple(asdict(row) for row in islice(rows, limit))
 
     async def artifact(self, artifact_id: str) -> str | None:
         await self._turn()

@@ -21,6 +21,10 @@ _HEAD = (
         snapshots.c.seq.label("snapshot_seq"),
         snapshots.c.version,
         snapshots.c.data,
+        sa.select(sa.func.max(events.c.seq))
+        .where(events.c.stream == streams.c.id)
+        .scalar_subquery()
+        .label("tail"),
     )
     .select_from(streams.outerjoin(snapshots, snapshots.c.stream == streams.c.id))
     .where(streams.c.key == sa.bindparam("key"))
@@ -65,8 +69,9 @@ def load(connection: sa.Connection, codec: Codec, key: str) -> Stored:
     head = connection.execute(_HEAD, {"key": key}).first()
     if head is None:
         return Stored(None, ())
+    _whole(key, head.seq, head.tail)
     state = None
-    if head.data is not None and head.snapshot_seq <= head.seq:
+    if isinstance(head.snapshot_seq, int) and head.snapshot_seq <= head.seq:
         state = snapshot(key, head.snapshot_seq, head.version, head.data)
     first = 1 if state is None else state.seq + 1
     return Stored(state, _log(connection, codec, (head.id, key), (first, head.seq)))
@@ -78,8 +83,16 @@ def log(
     head = connection.execute(_HEAD, {"key": key}).first()
     if head is None:
         return ()
+    if last is None:
+        _whole(key, head.seq, head.tail)
     end = head.seq if last is None else min(last, head.seq)
     return _log(connection, codec, (head.id, key), (max(first, 1), end))
+
+
+def _whole(key: str, seq: int, tail: int | None) -> None:
+    """Raises BrokenDataError for events beyond the end, where the next one is to be written."""
+    if tail is not None and tail > seq:
+        raise BrokenDataError(f"{key}@{tail}: beyond the end of its log, {seq}")
 
 
 def bodies(

@@ -10,6 +10,7 @@ import os
 import sqlite3
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import asynccontextmanager, closing, contextmanager
+from functools import partial
 from pathlib import Path
 
 import aiosqlite
@@ -33,6 +34,8 @@ _PRAGMAS = (
     "temp_store = MEMORY",
 )
 _READERS = 2
+_TEXT = partial(str, encoding="utf-8", errors="surrogateescape")
+"""Bytes that are no text are the codec's to refuse, row by row; none of them fails a query."""
 _MAGIC = b"SQLite format 3\0"
 """https://www.sqlite.org/fileformat.html#the_database_header"""
 
@@ -72,7 +75,7 @@ class _Link(aiosqlite.Connection):
     """One connection and its thread, and SQLAlchemy's view of it, which lives in that thread."""
 
     def __init__(self, path: Path, *, read_only: bool) -> None:
-        super().__init__(lambda: sqlite3.connect(path, isolation_level=None), iter_chunk_size=64)
+        super().__init__(lambda: _open(path), iter_chunk_size=64)
         self._thread.daemon = True
         self._engine = _engine(lambda: self._conn, read_only=read_only)
         self._view: sa.Connection | None = None
@@ -84,6 +87,12 @@ class _Link(aiosqlite.Connection):
         if self._view is None:
             self._view = self._engine.connect()
         return transact(self._view, work)
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.text_factory = _TEXT
+    return connection
 
 
 async def _linked(path: Path, *, read_only: bool) -> _Link:

@@ -18,12 +18,14 @@ from core.ports import (
     Lease,
     Platforms,
     PreviewState,
+    RawHead,
+    RawRow,
     Stored,
     StreamInfo,
     Timer,
     Unowed,
 )
-from storage import deliveries, ledger, reads
+from storage import deliveries, ledger, raw, reads
 from storage.aside import set_aside
 from storage.codec import Codec, clean, micros
 from storage.commits import Commits
@@ -121,6 +123,12 @@ class SqlStore:
     async def set_aside(self, key: str, at: datetime) -> str:
         dialect = self._database.dialect
         return await self._write(lambda connection: set_aside(connection, dialect, key, at))
+
+    async def raw_head(self, key: str) -> RawHead | None:
+        return await self._read(lambda connection: raw.head(connection, key))
+
+    async def raw_events(self, key: str, after: int | None, limit: int) -> tuple[RawRow, ...]:
+        return await self._read(lambda connection: raw.events_of(connection, key, after, limit))
 
     async def artifact(self, artifact_id: str) -> str | None:
         return await self._read(lambda link: reads.artifact(link, clean(artifact_id)))

@@ -2,15 +2,20 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Annotated, NoReturn, TypeVar
 
 import msgspec
 import typer
 
+from bots.clock import SystemClock
 from bots.settings import read_settings
 from core.domain.events import Recorded
 from core.domain.fold import fold
 from core.domain.state import SessionState
+from core.errors import BrokenDataError
+from storage.bundle_check import check
+from storage.bundle_export import Request, export
 from storage.store import SqlStore
 
 Result = TypeVar("Result")
@@ -22,6 +27,8 @@ def register(app: typer.Typer, summary: str) -> None:
     group.command("list")(list_sessions)
     group.command("show")(show)
     group.command("events")(events)
+    group.command("export")(export_session)
+    group.command("check")(check_bundle)
     app.add_typer(group, name="sessions")
 
 
@@ -53,11 +60,45 @@ def events(key: Key) -> None:
         typer.echo(msgspec.json.encode(recorded).decode())
 
 
+def export_session(
+    key: Key,
+    folder: Annotated[Path, typer.Argument(help="A folder that is not there yet.")],
+    *,
+    gzip: Annotated[bool, typer.Option("--gzip", help="Compress the events.")] = False,
+) -> None:
+    """Copies a conversation into files, a bundle; also one that was set aside."""
+    request = Request(
+        key=key, target=folder, at=SystemClock().now(), why="exported by hand", compress=gzip
+    )
+    try:
+        meta = _with_store(lambda store: export(store, request))
+    except OSError as error:
+        _refuse(f"{folder} cannot be written: {error}")
+    if meta is None:
+        _unknown(key)
+    typer.echo(f"{folder}: {meta.events} events of {meta.key}")
+    if meta.fault:
+        typer.echo(f"It is broken, and kept as it is: {meta.fault}")
+
+
+def check_bundle(folder: Annotated[Path, typer.Argument(help="Of a bundle.")]) -> None:
+    """Says whether a bundle is sound, or what is wrong with it first."""
+    try:
+        meta = check(folder)
+    except BrokenDataError as error:
+        _refuse(f"{folder} is not sound: {error}")
+    typer.echo(f"{folder} is sound: {meta.events} events of {meta.key}")
+
+
 def _log(key: str, last: int | None = None) -> tuple[Recorded, ...]:
     found = _with_store(lambda store: store.events(key, 1, last))
     if not found:
-        _refuse(f"There is no conversation {key}. `stillhere sessions list` shows all of them.")
+        _unknown(key)
     return found
+
+
+def _unknown(key: str) -> NoReturn:
+    _refuse(f"There is no conversation {key}. `stillhere sessions list` shows all of them.")
 
 
 def _refuse(text: str) -> NoReturn:

@@ -20,7 +20,8 @@ NO_PROGRESS = (
 )
 SET_ASIDE = (
     "_(Our earlier conversation could not be read. It is kept for whoever runs me, and this is a "
-    "new one. Reference: {reference})_"
+    "new one: please send again what was not answered yet; its reminders will not come. "
+    "Reference: {reference})_"
 )
 CONTEXT_MOVED = (
     "_(The older part of this conversation is out of my view from here on: it was too much for "

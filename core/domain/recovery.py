@@ -1,6 +1,7 @@
 """What a crash or a stop owes an open turn, and whether a state can be believed; pure."""
 
 from collections import Counter
+from collections.abc import Iterable
 from datetime import datetime
 
 from core.domain import events as ev
@@ -36,28 +37,46 @@ def recover(
 
 def faults(state: SessionState) -> tuple[str, ...]:
     """What cannot be true of a state that our own events made; () for a sound one."""
-    found: list[str] = []
-    turn, session = state.turn, state.session
-    if turn is not None and session is None:
-        found.append("a turn is open without a session")
-    if turn is not None:
-        ids = Counter(call.call.id for call in turn.calls)
-        found += [f"call {name} stands {n} times" for name, n in ids.items() if n > 1]
-        if not turn.sources:
-            found.append("the turn answers nothing")
-        if turn.step < 1 or min(turn.attempt, turn.resumes, turn.waits) < 0:
-            found.append("the turn counts backwards")
-        if turn.number != state.turns:
-            found.append("the turn is not the newest")
-    seqs = [source.seq for source in state.queue]
-    if turn is not None:
-        seqs += [source.seq for source in turn.sources]
-        seqs += [call.result_seq for call in turn.calls if call.result_seq]
-    if session is not None:
-        seqs += [entry.seq for entry in session.entries]
-        usage = session.usage
-        if min(usage.prompt, usage.completion, usage.cost) < 0:
-            found.append("usage is negative")
-    if any(not 1 <= seq <= state.seq for seq in seqs):
+    found = [*_turn_faults(state), *_session_faults(state)]
+    if not 0 <= state.turns <= state.seq:
+        found.append("turns are miscounted")
+    if any(not 1 <= seq <= state.seq for seq in _places(state)):
         found.append("it points outside its log")
     return tuple(found)
+
+
+def _turn_faults(state: SessionState) -> Iterable[str]:
+    turn = state.turn
+    if turn is None:
+        return
+    if state.session is None:
+        yield "a turn is open without a session"
+    ids = Counter(call.call.id for call in turn.calls)
+    yield from (f"call {name} stands {n} times" for name, n in ids.items() if n > 1)
+    if not turn.sources:
+        yield "the turn answers nothing"
+    if turn.step < 1 or min(turn.attempt, turn.resumes, turn.waits) < 0:
+        yield "the turn counts backwards"
+    if turn.number != state.turns:
+        yield "the turn is not the newest"
+
+
+def _session_faults(state: SessionState) -> Iterable[str]:
+    for session in (state.session, state.previous):
+        if session is None:
+            continue
+        usage = session.usage
+        if min(usage.prompt, usage.completion, usage.cost) < 0:
+            yield "usage is negative"
+        if max([session.last_turn, *(entry.turn for entry in session.entries)]) > state.turns:
+            yield "a session knows turns that never were"
+
+
+def _places(state: SessionState) -> Iterable[int]:
+    """Every event that the state points to."""
+    yield from (source.seq for source in state.queue)
+    for session in (state.session, state.previous):
+        yield from (entry.seq for entry in session.entries) if session else ()
+    if state.turn is not None:
+        yield from (source.seq for source in state.turn.sources)
+        yield from (call.result_seq for call in state.turn.calls if call.result_seq)

@@ -20,8 +20,9 @@ from core.domain.messages import ModelFailure, ModelReply
 from core.domain.outputs import preview_id
 from core.domain.state import SessionState, Turn
 from core.domain.values import clean
-from core.errors import StillhereError
+from core.errors import BrokenDataError, StillhereError
 from core.ports import Artifact, Channel, Clock, Model, Outbox
+from core.runtime.aside import Aside
 from core.runtime.gate import Gate
 from core.runtime.holder import Holder
 from core.runtime.limiter import Limiter
@@ -50,6 +51,7 @@ class Outside(msgspec.Struct, frozen=True, kw_only=True):
     limiter: Limiter
     clock: Clock
     holder: Holder
+    aside: Aside
 
 
 class Agent:
@@ -99,13 +101,19 @@ class Agent:
     async def _work(self, key: str, session: str, turn: int) -> None:
         with structlog.contextvars.bound_contextvars(key=key, session=session, turn=turn):
             try:
-                await self._loop(key, turn)
+                await self._loop_or_aside(key, turn)
             except Exception:
                 log.exception("turn broke off")
             finally:
                 work = self._works.get(key)
                 if work is not None and work.task is asyncio.current_task():
                     del self._works[key]
+
+    async def _loop_or_aside(self, key: str, turn: int) -> None:
+        try:
+            await self._loop(key, turn)
+        except BrokenDataError as error:
+            await self._out.aside.put(key, error)
 
     async def _loop(self, key: str, number: int) -> None:
         while todo := await self._todo(key, number):

@@ -68,6 +68,10 @@ class Recovery:
         else:
             log.info("turn taken up again", key=key)
 
+    async def give_up(self, key: str, error: BrokenDataError) -> None:
+        """Puts a conversation that cannot be read out of the way. Raises StorageError."""
+        await self._aside.put(key, error)
+
     async def interrupt(self, keys: tuple[str, ...]) -> None:
         """At a stop: stores where these turns stood. Raises StorageError."""
 
@@ -79,3 +83,5 @@ class Recovery:
                 await self._sessions.change(key, decision, Extras(lease="let go"))
             except ConflictError as error:
                 log.info("turn is another's by now", key=key, error=str(error))
+            except BrokenDataError as error:
+                log.warning("left for the next start", key=key, error=str(error))

@@ -118,15 +118,17 @@ class Sessions:
         raise ConflictError(f"{key}: {MAX_CONFLICTS} conflicts in a row")
 
     async def set_aside(self, key: str) -> str | None:
-        """Where a log that cannot be read is kept; None when it can be, by now. Raises
-        StorageError."""
+        """Where a log that cannot be read is kept; None when it can be, by now. The whole of it
+        counts, not what is known here or in a snapshot. Raises StorageError."""
         async with self._lock(key):
+            self._forget(key)
             try:
-                await self._load(key)
-            except BrokenDataError:
-                self._lose(key)
-                return await self._store.set_aside(key, self._clock.now())
-        return None
+                if self._checked(key, None, await self._store.events(key)) is not None:
+                    return None
+            except BrokenDataError as error:
+                log.warning("log cannot be read", key=key, error=str(error))
+            self._lose(key)
+            return await self._store.set_aside(key, self._clock.now())
 
     async def take(self, key: str) -> SessionState:
         """Gets the lease of a session with an open turn, and tells the listeners.
@@ -214,6 +216,11 @@ class Sessions:
         self._states.move_to_end(state.key)
         while len(self._states) > CACHED_STATES:
             self._saved.pop(self._states.popitem(last=False)[0], None)
+
+    def _forget(self, key: str) -> None:
+        self._states.pop(key, None)
+        self._saved.pop(key, None)
+        self.held.discard(key)
 
     async def _commit(
         self, before: SessionState, events: tuple[Event, ...], at: datetime, extras: Extras

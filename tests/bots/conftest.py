@@ -1,3 +1,3 @@
-from tests.databases import sqlite_url
+from tests.databases import database_url, postgres_url, sqlite_url
 
-__all__ = ["sqlite_url"]
+__all__ = ["database_url", "postgres_url", "sqlite_url"]

@@ -80,6 +80,12 @@ class Room:
             Inbound(address=address, update_id=number, user=user, text=text, sent_at=at)
         )
 
+    async def hears_again(self, number: int, text: str, user: str = "7") -> None:
+        """An update that the platform repeats."""
+        ids, self._ids = self._ids, count(number)
+        await self.hears(text, user)
+        self._ids = ids
+
     async def sees(self, wanted: str, times: int = 1) -> str:
         """The newest text that has this in it."""
         await until(lambda: sum(wanted in text for text in self.said) >= times, lambda: self.said)
@@ -147,7 +153,7 @@ class FaultyStore:
 
     async def _call(self, name: str, *args: Any, **named: Any) -> Any:
         self._journal.append(name)
-        if name == "load" and args[0] in self.unsound:
+        if name in ("load", "events") and args[0] in self.unsound:
             raise self.unsound[args[0]]
         return await getattr(self._real, name)(*args, **named)
 
@@ -169,7 +175,12 @@ class House:
         self.store: Store = MemoryStore()
         self.script = ScriptedModel(*lines)
         self.tools = tools or {}
-        given: dict[str, Any] = {"allowed_users": ("*",), "drain_seconds": 1} | settings
+        given: dict[str, Any] = {
+            "allowed_users": ("*",),
+            "drain_seconds": 1,
+            "stillhere_data": "/dev/null",
+            **settings,
+        }
         self.settings = Settings(**given)
 
     @property

@@ -7,6 +7,7 @@ import msgspec
 from core.domain import events as ev
 from core.domain.events import Recorded
 from core.domain.fold import apply
+from core.domain.ledger import Ledger
 from core.domain.state import Phase, SessionState
 from tests.harness.kills import Cell, may_double
 from tests.harness.scenarios import CHARGED, HANGING, SEEING, TAKEN, Scenario, Stage, Wishes
@@ -117,11 +118,10 @@ def _effects(stage: Stage, wishes: Wishes, texts: list[str]) -> list[str]:
 async def _books(stage: Stage) -> list[str]:
     """P1, by the service's own count: what it took is what was sent, and nothing of it is open."""
     store = await stage.lab.store()
-    counts = (await store.ledger()).get("telegram", {})
-    total = sum(counts.values())
-    found = [f"{stage.sent} messages were sent, {total} taken"] if total != stage.sent else []
-    if counts.get("pending"):
-        found.append(f"{counts['pending']} messages are still pending")
+    books = (await store.ledger()).get("telegram", Ledger())
+    found = [f"{stage.sent} messages were sent, {books}"] if books.accepted != stage.sent else []
+    if books.pending or not books.balanced:
+        found.append(f"the books are not closed: {books}")
     return found
 
 

@@ -165,8 +165,7 @@ class Lab:
         if any(info.open_turn for info in await store.streams()):
             return False
         waits = sum(n for state, n in (await store.backlog()).items() if state != "failed")
-        counts = await store.ledger()
-        return not waits and not any(c.get("pending") for c in counts.values())
+        return not waits and not any(one.pending for one in (await store.ledger()).values())
 
     async def logs(self) -> dict[str, tuple[Recorded, ...]]:
         store = await self.store()

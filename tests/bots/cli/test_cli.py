@@ -215,6 +215,32 @@ def test_the_whole_log_is_one_event_a_line(place: Path, key: str) -> None:
     assert names[-1] == "TurnFinished"
 
 
+def test_a_session_goes_into_files_while_the_service_runs_and_is_checked(
+    place: Path, key: str, tmp_path: Path
+) -> None:
+    target = tmp_path / "out"
+    done = run(place, "sessions", "export", key, str(target), "--gzip")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert re.fullmatch(rf"{re.escape(str(target))}: \d+ events of {re.escape(key)}\n", done.stdout)
+    done = run(tmp_path, "sessions", "check", str(target))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert " is sound: " in done.stdout
+    done = run(place, "sessions", "export", key, str(target))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "is there already" in done.stderr
+    (target / "snapshot.json").write_text("{}")
+    done = run(tmp_path, "sessions", "check", str(target))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "is not sound: snapshot.json: it is not the file that was exported" in done.stderr
+
+
+def test_an_unknown_session_is_not_exported(place: Path, key: str, tmp_path: Path) -> None:
+    done = run(place, "sessions", "export", f"{key}0", str(tmp_path / "out"))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "There is no conversation" in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.parametrize("word", ["show", "events"])
 def test_a_key_that_is_not_known_is_said(word: str, place: Path) -> None:
     done = run(place, "sessions", word, "agent:main:console:dm:nobody")

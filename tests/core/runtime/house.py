@@ -181,6 +181,7 @@ class Ground:
         self.paces = {"chat": Paces()}
         self.allowed = frozenset({"*"})
         self.platform_set_up = True
+        self.quarantine = Cell()
         self.numbers = count(1)
         self.processes: list[Process] = []
 
@@ -201,6 +202,17 @@ class Ground:
         return {name: n for name, n in ledger.numbers.items() if n and name != "accepted"}
 
 
+class Cell:
+    """``core.ports.Quarantine``: it only remembers."""
+
+    def __init__(self) -> None:
+        self.kept: list[str] = []
+
+    async def keep(self, kept_as: str, why: str) -> str:
+        self.kept.append(kept_as)
+        return "a cell"
+
+
 class Process:
     """One life of the service. It looks at its timers, leases and outbox as the real one does."""
 
@@ -213,7 +225,7 @@ class Process:
         clock, channels = ground.clock, {"chat": chat} if ground.platform_set_up else {}
         self.sessions = Sessions(store, channels, ground.policy, clock, holder)
         self.access = Access(store, ground.allowed)
-        aside = Aside(self.sessions, store)
+        aside = Aside(self.sessions, store, ground.quarantine)
         self.admission = Admission(self.sessions, self.access, commands(), aside)
         self.limiter = Limiter(clock, ground.paces)
         ids = (f"id{n}" for n in ground.numbers)
@@ -227,6 +239,7 @@ class Process:
                 limiter=self.limiter,
                 clock=clock,
                 holder=holder,
+                aside=aside,
             ),
         )
         self.delivery = Delivery(store, channels, self.limiter, clock, holder)
