@@ -202,7 +202,9 @@ async def test_a_file_is_answered_and_is_nothing_to_stumble_over_later(
         await tg.wait_for(lambda: len(ada.bot_texts()) == 4)
     assert all("you cannot open it yet" in text for text in ada.bot_texts()[:3])
     assert ada.bot_texts()[3] == "re: and now?"
-    assert len(str(town.script.requests[3])) < 1_500
+    asked = str(town.script.requests[3])
+    assert len(asked) < 1_500
+    assert [name for name in tg.chats.files if name in asked] == []
     assert tg.calls_of("getFile") == tg.calls_of("file") == []
 
 
