@@ -23,7 +23,7 @@ from core.models.scripted import ScriptedModel
 from core.ports import Store
 from storage.memory import MemoryStore
 from tests.bots.platforms.telegram.kit import QuickClock
-from tests.standins.faults import Refuse, too_many
+from tests.standins.faults import Refuse
 from tests.standins.telegram import TOKEN, TelegramStandIn
 from tests.standins.telegram_user import User
 
@@ -247,12 +247,11 @@ async def test_a_revoked_token_is_left_alone_by_all_that_speaks(
 async def test_the_words_of_an_error_are_not_its_code(
     town: Town, tg: TelegramStandIn, ada: User
 ) -> None:
-    words = "Too Many Requests: retry after 1 (see 401 Unauthorized, 409 Conflict)"
-    strange = Refuse(429, words, retry_after=1)
+    words = "see 401 Unauthorized, 409 Conflict"
     async with town.lives("polling") as service:
-        tg.faults.next("sendChatAction", strange)
-        tg.faults.next("getUpdates", strange, too_many(1))
-        tg.faults.next("sendMessage", strange)
+        tg.faults.next("sendChatAction", Refuse(400, f"Bad Request: {words}"))
+        tg.faults.next("getUpdates", Refuse(409, f"Conflict: {words}"), Refuse(500, words))
+        tg.faults.next("sendMessage", Refuse(429, words, retry_after=1), Refuse(500, words))
         ada.says("hello")
         await answered(ada, tg, "re: hello")
         await tg.wait_for(lambda: service.adapters["telegram"].health().ok)
