@@ -27,6 +27,7 @@ ARCHITECTURE = ROOT / "ARCHITECTURE.md"
 EDGE = re.compile(r"^ *(\w+) --> (\w+) *: *(.+)$", re.MULTILINE)
 ALWAYS_HEAD = "Always legal, whatever the phase: "
 VENDORS = {*DEFAULTS, "OPENAI_API_BASE"}
+SPEAKS = re.compile(r"\.(?:send|edit|send_\w+|edit_\w+)\(")
 OF_PLATFORMS = re.compile(r"telegram|slack|discord", re.IGNORECASE)
 
 
@@ -162,6 +163,20 @@ async def test_the_phase_diagram_leads_where_the_fold_does() -> None:
         seen.add(name)
         state = after
     assert len(seen - always()) >= 12
+
+
+def test_nothing_is_sent_but_by_the_one_exit() -> None:
+    """A channel is reached by ``delivery`` alone, and by the preview of what it will send."""
+    speaking = {
+        path.relative_to(ROOT).as_posix()
+        for room in ("bots", "core", "scheduler", "storage")
+        for path in (ROOT / room).rglob("*.py")
+        if set(SPEAKS.findall(path.read_text()))
+    }
+    assert {name for name in speaking if not name.startswith("bots/platforms/")} == {
+        "core/runtime/delivery.py",
+        "core/runtime/preview.py",
+    }
 
 
 @pytest.mark.parametrize("path", [ARCHITECTURE, ROOT / "README.md", ROOT / "CONTRIBUTING.md"])

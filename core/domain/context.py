@@ -1,5 +1,6 @@
 """What the model is shown: a legal conversation out of any log; never reads a body twice."""
 
+import re
 from collections.abc import Iterable, Mapping
 
 from msgspec.structs import replace
@@ -11,6 +12,7 @@ from core.domain.messages import (
     ChatMessage,
     ModelRequest,
     SystemMessage,
+    ToolCall,
     ToolMessage,
     ToolSpec,
     UserMessage,
@@ -20,6 +22,8 @@ from core.domain.state import SessionState
 REMINDER = "[reminder]"
 NOTE = "[note]"
 SUMMARY = "[summary]"
+LONGEST_NAME = 64
+_NOT_IN_A_NAME = re.compile(r"[^a-zA-Z0-9_-]")
 NO_RESULT = "No result was recorded; check before you repeat it."
 
 Bodies = Mapping[int, ev.Recorded]
@@ -70,18 +74,26 @@ def _reply(
     results: Mapping[tuple[int, int, str], ev.ToolFinished],
     taken: set[str],
 ) -> Iterable[ChatMessage]:
-    """Models repeat ids from step to step, and providers refuse a request that does."""
-    shown = tuple(
-        replace(call, id=f"{call.id}_{reply.turn}_{reply.step}") if call.id in taken else call
-        for call in reply.calls
-    )
-    taken.update(call.id for call in shown)
+    """Models repeat ids from step to step and make up names that no tool can have; providers refuse
+    a request that does."""
+    shown: list[ToolCall] = []
+    for call in reply.calls:
+        name = call.id
+        while name in taken:
+            name += f"_{reply.turn}_{reply.step}"
+        taken.add(name)
+        shown.append(replace(call, id=name, name=_callable(call.name)))
     if reply.text.strip() or shown:
-        yield AssistantMessage(reply.text, shown)
+        yield AssistantMessage(reply.text, tuple(shown))
     for call, as_shown in zip(reply.calls, shown, strict=True):
         found = results.get((reply.turn, reply.step, call.id))
         text = found.text or "(empty)" if found else NO_RESULT
-        yield ToolMessage(as_shown.id, call.name, text)
+        yield ToolMessage(as_shown.id, as_shown.name, text)
+
+
+def _callable(name: str) -> str:
+    """What every vendor takes for the name of a tool."""
+    return _NOT_IN_A_NAME.sub("_", name)[:LONGEST_NAME] or "_"
 
 
 def _as_user(event: ev.Event) -> str:

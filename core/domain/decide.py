@@ -99,7 +99,7 @@ def _reply(draft: Draft, wish: ask.Reply) -> None:
             text=reply.text,
             calls=_with_own_ids(reply.calls, turn),
             effects=wish.effects,
-            usage=reply.usage,
+            usage=reply.usage.credible,
             model=reply.model,
             cut=reply.cut,
         )

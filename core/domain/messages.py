@@ -65,6 +65,13 @@ class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
     def total(self) -> int:
         return self.prompt + self.completion
 
+    @property
+    def credible(self) -> "Usage":
+        """Vendors report what they like, less than nothing and no number at all included; a session
+        whose sum is below zero would not be believed any more."""
+        cost = self.cost if 0.0 < self.cost < float("inf") else 0.0
+        return Usage(max(self.prompt, 0), max(self.completion, 0), cost)
+
     def __add__(self, other: "Usage") -> "Usage":
         return Usage(
             self.prompt + other.prompt, self.completion + other.completion, self.cost + other.cost

@@ -21,8 +21,12 @@ Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 
 
 def clean(text: str) -> str:
-    """NUL and lone surrogates, which PostgreSQL and UTF-8 refuse, become U+FFFD."""
-    return _UNSTORABLE.sub(_REPLACEMENT, text)
+    """NUL and lone surrogates, which PostgreSQL and UTF-8 refuse, become U+FFFD; the two halves of
+    an emoji that a stream has cut are one again."""
+    if _UNSTORABLE.search(text) is None:
+        return text
+    whole = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return whole.replace("\0", _REPLACEMENT)
 
 
 def storable(value: object) -> Json:

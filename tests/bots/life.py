@@ -71,14 +71,13 @@ class Room:
             paces=Paces(chat=FREE, bot=FREE),
         )
 
-    async def hears(self, text: str, user: str = "7") -> None:
+    async def hears(self, text: str, user: str = "7", **changes: Any) -> None:
         assert self._site is not None
         at = self._site.clock.now()
         number = f"u{next(self._ids)}"
         address = Address(platform=self.name, account="bot", chat=user)
-        await self._site.accept(
-            Inbound(address=address, update_id=number, user=user, text=text, sent_at=at)
-        )
+        said = Inbound(address=address, update_id=number, user=user, text=text, sent_at=at)
+        await self._site.accept(msgspec.structs.replace(said, **changes))
 
     async def hears_again(self, number: int, text: str, user: str = "7") -> None:
         """An update that the platform repeats."""

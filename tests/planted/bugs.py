@@ -106,6 +106,18 @@ BUGS = (
         "replace(state.previous, entries=(), suspended=False,",
     ),
     Bug(
+        "a vendor's bill is believed as it is",
+        "core/domain/decide.py",
+        "usage=reply.usage.credible,",
+        "usage=reply.usage,",
+    ),
+    Bug(
+        "a made-up tool name is repeated to the vendor",
+        "core/domain/context.py",
+        "name=_callable(call.name)",
+        "name=call.name",
+    ),
+    Bug(
         "a session expires under an open turn",
         "core/domain/lifecycle.py",
         "if session is None or state.turn is not None or state.queue:",

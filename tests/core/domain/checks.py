@@ -1,5 +1,6 @@
 """What must be true of a session at any time; pure assertions, they drive nothing."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -21,6 +22,7 @@ from core.domain.recovery import faults
 from core.domain.state import SessionState
 from tests.core.domain.witness import CallId, Witness
 
+TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 OPEN = ("queued", "thinking", "acting", "waiting", "interrupted")
 
 
@@ -95,6 +97,7 @@ def legal(request: ModelRequest) -> None:
     assert isinstance(system, SystemMessage)
     assert isinstance(rest[0], UserMessage), "a person speaks first"
     waiting: list[tuple[str, str]] = []
+    ids: list[str] = []
     for before, message in zip([system, *rest], rest, strict=False):
         if isinstance(message, ToolMessage):
             assert waiting[:1] == [(message.call_id, message.name)], "a result without its call"
@@ -105,6 +108,12 @@ def legal(request: ModelRequest) -> None:
         assert type(message) is not type(before), "two of one role side by side"
         if isinstance(message, AssistantMessage):
             assert message.text.strip() or message.calls
+            assert all(TOOL_NAME.fullmatch(call.name) for call in message.calls), (
+                "a name of no tool"
+            )
+            new = [call.id for call in message.calls]
+            assert len({*ids, *new}) == len(ids) + len(new), "two calls under one id"
+            ids += new
             waiting = [(call.id, call.name) for call in message.calls]
         else:
             assert isinstance(message, UserMessage)

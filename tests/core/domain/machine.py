@@ -1,5 +1,6 @@
 """Any sequence of what can happen to a session; it asserts nothing itself, the world does."""
 
+import math
 from datetime import time, timedelta
 from typing import Any, get_args
 
@@ -8,7 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from msgspec.structs import replace
 
 from core.domain import inputs as ask
-from core.domain.messages import FailureKind, ToolCall
+from core.domain.messages import FailureKind, ToolCall, Usage
 from core.domain.policy import BusyMode, Policy
 from core.domain.state import Phase
 from tests.core.domain.samples import EFFECTS, reminder
@@ -16,6 +17,8 @@ from tests.core.domain.world import World
 
 HOUR = 3600.0
 MOST_REMINDERS = 3
+MADE_UP = ("unknown", "", "files.read", "look\ufffd", "l" * 100)
+"""Names that a model has called for, and no tool has."""
 TURNLESS = (ask.Receive, ask.Refuse, ask.Expire, ask.Remind)
 OF_A_STEP = (ask.Reply, ask.Fail, ask.StartTool, ask.FinishTool)
 
@@ -34,10 +37,14 @@ pauses = st.sampled_from([0.0, 1.0, 40.0, HOUR, 7 * HOUR, 25 * HOUR])
 texts = st.sampled_from(["", "", " short", " long" * 60])
 ids = st.sampled_from(["", "c1", "c1", "c2", "call_1_1_2"])
 calls = st.lists(
-    st.builds(ToolCall, ids, st.sampled_from([*EFFECTS, "unknown"]), st.just("{}")),
+    st.builds(ToolCall, ids, st.sampled_from([*EFFECTS, *MADE_UP]), st.just("{}")),
     min_size=1,
     max_size=4,
 )
+
+
+usages = st.sampled_from([Usage(10, 5, 0.25), Usage(-10, -5, -0.25), Usage(1, 1, math.nan)])
+"""Less than nothing, and no number, are what vendors have reported."""
 
 
 def while_(*phases: Phase) -> Any:
@@ -117,10 +124,10 @@ class Sessions(RuleBasedStateMachine):
         self.world.says(self.marked("m"))
 
     @while_(Phase.THINKING)
-    @rule(cut=st.booleans(), text=texts, empty=st.booleans())
-    def the_model_answers(self, cut: bool, text: str, empty: bool) -> None:
+    @rule(cut=st.booleans(), text=texts, empty=st.booleans(), usage=usages)
+    def the_model_answers(self, cut: bool, text: str, empty: bool, usage: Usage) -> None:
         self.world.reached["answered with a queue"] += bool(self.world.state.queue)
-        self.world.replies("" if empty else self.marked("a", text), cut=cut)
+        self.world.replies("" if empty else self.marked("a", text), cut=cut, usage=usage)
 
     @while_(Phase.THINKING)
     @rule(calls=calls, wordless=st.booleans())

@@ -134,6 +134,19 @@ def test_bodies_that_are_gone_leave_a_legal_request() -> None:
     assert isinstance(request.messages[1], UserMessage)
 
 
+def test_a_name_that_no_tool_can_have_is_shown_as_one_that_it_could() -> None:
+    world = World()
+    world.says("read it")
+    world.replies("", ToolCall("c1", "files.read", "{}"), ToolCall("c2", "", "{}"))
+    world.runs("c1")
+    world.runs("c2")
+
+    reply, *results = world.request().messages[-3:]
+    assert isinstance(reply, AssistantMessage)
+    assert [call.name for call in reply.calls] == ["files_read", "_"]
+    assert [getattr(result, "name", "") for result in results] == ["files_read", "_"]
+
+
 def test_no_two_calls_of_a_request_share_an_id() -> None:
     world = World()
     world.says("look twice")

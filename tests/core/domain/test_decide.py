@@ -116,6 +116,23 @@ def test_too_long_gives_up_the_older_half_and_only_then_fails() -> None:
     assert "/new" in world.texts[-1]
 
 
+def test_a_model_that_finds_everything_too_long_is_asked_a_few_times_and_no_more() -> None:
+    world = World()
+    for number in range(64):
+        world.says(f"message {number}")
+        world.replies(f"answer {number}")
+    world.says("the last")
+
+    asked = 0
+    while world.state.phase is Phase.THINKING:
+        world.fails("too_long")
+        asked += 1
+
+    assert asked <= 8, "the half of it each time"
+    assert len([text for text in world.texts if "out of my view" in text]) == 1
+    assert "/new" in world.texts[-1]
+
+
 def test_a_rate_limit_is_waited_for_and_told() -> None:
     world = World()
     world.says("hello")

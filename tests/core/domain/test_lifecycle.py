@@ -239,6 +239,17 @@ def test_a_context_that_is_full_loses_its_oldest_turns_and_says_so() -> None:
     assert "message 4" in texts(world)
 
 
+def test_a_full_context_is_cut_seldom() -> None:
+    world = World(Policy(context_tokens=400))
+    for number in range(100):
+        world.says(f"message {number} " + "x" * 60)
+        world.replies(f"answer {number} " + "x" * 60)
+
+    cuts = world.reached["Compacted"]
+    assert 0 < cuts <= 25, "what is kept has to leave room for several messages"
+    assert len([text for text in world.texts if "out of my view" in text]) == cuts
+
+
 def test_a_flood_of_messages_is_no_reason_to_forget_what_still_fits() -> None:
     world = World(Policy(context_tokens=400))
     world.says("my name is Ada")

@@ -105,6 +105,20 @@ def test_an_emoji_stays_whole() -> None:
     assert clean("👩‍👩‍👧 ok") == "👩‍👩‍👧 ok"
 
 
+@pytest.mark.parametrize(
+    ("cut", "mended"),
+    [
+        ("\ud83d\ude00!", "😀!"),
+        ("\ud83d!", "\ufffd!"),
+        ("!\ud83d", "!\ufffd"),
+        ("\ude00\ud83d", "\ufffd\ufffd"),
+        ("😀\0\ud83d\ude00", "😀\ufffd😀"),
+    ],
+)
+def test_an_emoji_cut_in_half_is_made_whole_or_marked(cut: str, mended: str) -> None:
+    assert clean(cut) == mended
+
+
 def test_a_long_result_keeps_its_head_tail_and_size() -> None:
     long = "head" + "x" * 3 * TEXT_LIMIT + "tail"
 

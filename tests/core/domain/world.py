@@ -108,7 +108,8 @@ class World:
         return self.commit(draft.events)
 
     def replies(self, text: str = "", *calls: ToolCall, **more: Any) -> Events:
-        reply = ModelReply(text=text, calls=calls, usage=Usage(10, 5, 0.25), model="m", **more)
+        given: dict[str, Any] = {"usage": Usage(10, 5, 0.25), "model": "m"} | more
+        reply = ModelReply(text=text, calls=calls, **given)
         effects: tuple[EffectClass, ...] = tuple(effect_of(call.name) for call in calls)
         return self.ask(
             ask.Reply(at=self.now, turn=self.turn, step=self.step, reply=reply, effects=effects)

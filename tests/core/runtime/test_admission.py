@@ -99,6 +99,23 @@ async def test_commands_answer_while_a_turn_hangs() -> None:
     assert ground.chat.texts[-1] == "at last"
 
 
+@pytest.mark.parametrize("command", ["/stop", "/new"])
+@in_virtual_time
+async def test_what_waits_at_a_command_that_ends_the_turn_is_answered(command: str) -> None:
+    ground = Ground("two it is")
+    process = await ground.starts()
+    ground.script.hold()
+    await process.hears("one")
+    await process.hears("two")
+
+    await process.hears(command)
+    ground.script.release()
+    await passes(3)
+
+    assert ground.chat.texts[-1] == "two it is"
+    assert await ground.outcomes() == {"answered": 2, "discarded": 1}
+
+
 @in_virtual_time
 async def test_a_path_is_no_command() -> None:
     ground = Ground("a folder")

@@ -37,6 +37,33 @@ async def test_a_turn_goes_on_after_a_death_without_a_word_from_the_user() -> No
 
 
 @in_virtual_time
+async def test_a_message_right_after_the_start_makes_no_second_turn() -> None:
+    def echo(request: ModelRequest) -> str:
+        return f"re: {request.messages[-1].text}"
+
+    ground = Ground(echo, echo, echo)
+    ground.script.hold()
+    first = await ground.starts()
+    await first.hears("one")
+    await passes(1)
+    first.dies()
+    await passes(LEASE)
+
+    second = await ground.starts()
+    await second.hears("two")
+    await passes(1)
+    assert len(ground.script.requests) == 2, "one call a life"
+    ground.script.release()
+    await passes(3)
+
+    resumed, answered = ground.chat.texts
+    assert resumed.startswith("re: one")
+    assert answered == "re: two"
+    assert len(ground.script.requests) == 3
+    assert await ground.outcomes() == {"answered": 2}
+
+
+@in_virtual_time
 async def test_a_long_absence_is_said() -> None:
     ground = errand()
     ground.tools["look"].seconds = 100

@@ -12,6 +12,7 @@ import msgspec
 from msgspec.structs import replace
 from structlog.testing import capture_logs
 
+from core.domain import inputs as ask
 from core.domain.events import ModelReplied, Recorded, ToolStarted, TurnInterrupted
 from core.domain.messages import ModelFailure, ModelReply, ModelRequest, ToolCall, Usage
 from core.domain.outputs import Timer
@@ -199,6 +200,32 @@ async def test_a_timer_that_is_no_longer_wanted_is_gone_from_the_store() -> None
     await process.hears("/stop")
 
     assert await timers(ground) == ()
+
+
+@in_virtual_time
+async def test_what_a_turn_waits_for_dies_with_it() -> None:
+    def busy(seconds: float) -> ModelFailure:
+        return ModelFailure(kind="try_again", detail="429", retry_after=seconds)
+
+    ground = Ground(busy(30), busy(600), "at last", "and on")
+    process = await ground.starts()
+    await process.hears("one")
+    await passes(3)
+    old = (await process.state()).turn.number
+    await process.hears("/stop")
+    await process.hears("two")
+    await passes(3)
+
+    late = ask.Wake(at=ground.clock.now() + timedelta(days=1), turn=old)
+    assert not await process.sessions.ask(KEY, late)
+    await passes(300)
+    assert len(ground.script.requests) == 2, "the wait of the turn before woke this one"
+
+    await passes(600)
+    await process.hears("three")
+    await passes(3)
+    assert ground.chat.texts[-2:] == ["at last", "and on"]
+    assert [timer.kind for timer in await timers(ground)] == ["idle"]
 
 
 async def timers(ground: Ground) -> tuple[Timer, ...]:

@@ -1,12 +1,15 @@
 """The webhook through the genuine SDK: 200 for what is stored, and for nothing else."""
 
+import json
 from collections.abc import AsyncIterator
+from typing import Any
 
 import httpx
 import pytest
 
 from bots.platforms.telegram.settings import Settings
 from bots.platforms.telegram.webhook import SECRET_HEADER
+from core.domain.values import clean
 from core.errors import StorageError
 from tests.bots.platforms.telegram.kit import Bench, served
 from tests.standins.faults import BAD_GATEWAY, Refuse
@@ -23,9 +26,15 @@ class Hook:
         self.bench = bench
         self.url = url + KNOWN.webhook_path
 
-    async def post(self, body: str, headers: dict[str, str]) -> int:
+    async def post(self, body: str | bytes, headers: dict[str, str]) -> int:
         async with httpx.AsyncClient() as client:
             return (await client.post(self.url, content=body, headers=headers)).status_code
+
+
+def message(text: str) -> dict[str, Any]:
+    ada = {"id": 7, "is_bot": False, "first_name": "Ada"}
+    chat = {"id": 7, "type": "private"}
+    return {"message_id": 1, "date": 1, "chat": chat, "from": ada, "text": text}
 
 
 @pytest.fixture
@@ -96,6 +105,16 @@ async def test_a_body_that_is_no_update_is_not_taken(hook: Hook) -> None:
     assert [await hook.post(body, RIGHT) for body in ("", "{", "[]")] == [400, 400, 400]
     assert await hook.post('{"update_id": 5, "message": {"date": "never"}}', RIGHT) == 200
     assert hook.bench.inbox.offered == []
+
+
+@pytest.mark.parametrize("half", [b"\\ud83d", b"\xf0\x9f"], ids=["escaped", "raw"])
+async def test_half_an_emoji_does_not_stop_an_update(hook: Hook, ada: User, half: bytes) -> None:
+    ada.says("whole")
+    await hook.bench.takes()
+    body = json.dumps({"update_id": 5, "message": message("half HERE")}).encode()
+    assert await hook.post(body.replace(b"HERE", half), RIGHT) == 200
+    (_, taken) = await hook.bench.takes(2)
+    assert clean(taken.text) == "half \ufffd"
 
 
 async def test_before_the_start_and_after_the_stop_telegram_keeps_its_messages(
