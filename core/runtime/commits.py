@@ -13,7 +13,9 @@ from core.domain.ledger import owed
 from core.domain.messages import OutboxMessage
 from core.domain.outputs import InboxId, Said, outputs, timers
 from core.domain.policy import Policy
+from core.domain.recovery import faults
 from core.domain.state import SessionState
+from core.errors import IllegalEventError
 from core.ports import Artifact, Channel, Commit, Lease
 from core.runtime.holder import Holder
 
@@ -51,9 +53,12 @@ class CommitBuilder:
     def build(
         self, before: SessionState, events: tuple[Event, ...], at: datetime, extras: Extras
     ) -> tuple[SessionState, Commit]:
-        """The state after the events, too. Raises IllegalEventError."""
+        """The state after the events, too. Raises IllegalEventError, also for a state that the next
+        start could not believe: it must not be stored."""
         log = record(before, events, at)
         after = fold(before, log)
+        if unsound := faults(after):
+            raise IllegalEventError(f"{before.key}@{after.seq}: {'; '.join(unsound)}")
         out = outputs(before, log, self._policy)
         had, wanted = timers(before, self._policy), timers(after, self._policy)
         every = self._policy.snapshot_every
