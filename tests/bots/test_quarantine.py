@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from core.domain.ledger import Ledger
 from core.errors import BrokenDataError
 from storage import bundle
 from storage.bundle_check import check
@@ -104,7 +105,9 @@ async def a_broken_log_is_told(house: StoredHouse, harm: Harm) -> None:
     assert NOTICE in notice
     assert answers == ["Ada again", "Bo again"]
     assert "I am Ada" not in str(house.script.requests[0])
-    assert await house.asks(lambda store: store.ledger()) == {"room": {"answered": 4}}
+    assert await house.asks(lambda store: store.ledger()) == {
+        "room": Ledger(accepted=4, answered=4)
+    }
     await quarantined(house, rows, snapshot)
     await another_life(house, asks="and now?")
     assert house.room.said == ["Ada again", "Bo again"]
@@ -120,7 +123,7 @@ async def a_broken_log_with_an_open_turn_is_told(house: StoredHouse, harm: Harm)
     assert [NOTICE in text for text in house.room.said] == [True, False]
     assert house.room.said[1:] == ["Bo again"]
     ledger = await house.asks(lambda store: store.ledger())
-    assert ledger == {"room": {"answered": 3, "failed": 1}}
+    assert ledger == {"room": Ledger(accepted=4, answered=3, failed=1)}
     await quarantined(house, rows, snapshot)
     await another_life(house, asks="are you there?")
     assert house.room.said == ["Ada again", "Bo again"]
@@ -230,7 +233,7 @@ async def test_a_broken_text_behind_a_sound_snapshot_is_noticed_by_the_turn_that
     (folder,) = house.quarantine.iterdir()
     assert rows_of_bundle(folder) == await house.event_rows(aside)
     ledger = await house.asks(lambda store: store.ledger())
-    assert ledger == {"room": {"answered": 3, "failed": 1}}
+    assert ledger == {"room": Ledger(accepted=4, answered=3, failed=1)}
 
 
 async def test_a_reminder_of_a_broken_session_is_told_and_does_not_ring_for_ever(

@@ -128,7 +128,7 @@ actions: dict[str, Callable[[World], object]] = {
     "calls": lambda world: world.replies("", *calls("look", "pay")),
     "starts": lambda world: world.starts("c1"),
     "finishes": lambda world: world.finishes("c1"),
-    "dies": lambda world: world.comes_back(),
+    "dies": lambda world: world.crashes() and world.attempts(),
     "waits": lambda world: world.fails("try_again", 20.0),
     "refused": lambda world: world.fails("refused"),
 }

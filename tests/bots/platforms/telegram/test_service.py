@@ -18,6 +18,7 @@ from bots.platforms.telegram import PLATFORM
 from bots.platforms.telegram.settings import Settings as Telegram
 from bots.platforms.telegram.webhook import SECRET_HEADER
 from bots.settings import Settings
+from core.domain.ledger import Ledger
 from core.domain.messages import ModelRequest, UserMessage
 from core.models.scripted import ScriptedModel
 from core.ports import Store
@@ -74,8 +75,9 @@ class Town:
         return self.url + KNOWN.webhook_path
 
     async def outcomes(self) -> dict[str, int]:
-        ledger = await self.slow.ledger()
-        return {name: n for name, n in ledger.get("telegram", {}).items() if n}
+        ledger = (await self.slow.ledger()).get("telegram", Ledger())
+        assert ledger.balanced, ledger
+        return {name: n for name, n in ledger.numbers.items() if n and name != "accepted"}
 
     @asynccontextmanager
     async def lives(self, mode: str) -> AsyncGenerator[Service]:
