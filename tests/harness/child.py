@@ -6,7 +6,9 @@ import os
 import random
 import signal
 import sys
+import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
@@ -25,16 +27,19 @@ from tests.harness.kills import Kill, Write
 from tests.harness.tools import TOOLS, note
 
 WRITES = ("commit", "claim", "sent", "retry", "give_up", "unknown", "open_preview")
+HALT = ".halt"
 
 
 class Birth(msgspec.Struct, frozen=True, kw_only=True):
-    """``trace`` is a file that gets a line a write. ``lease`` and ``silence`` (of the model) are in
+    """``trace`` is a file that gets a line a write. Before the ``halt``-th write (0: never) the
+    process stands still until the file beside it, ``HALT``, is taken away. ``lease`` and ``silence`` (of the model) are in
     seconds of the service's clock, which runs ``rate`` times as fast as ours since ``epoch``."""
 
     environment: dict[str, str]
     log: str
     trace: str
     kill: Kill | None = None
+    halt: int = 0
     lease: float = 2.0
     silence: float = 3.0
     rate: float = 1.0
@@ -96,17 +101,26 @@ class KillingStore:
     def _passes(self, write: Write) -> int:
         self._count += 1
         number = self._count
+        if number == self._birth.halt:
+            _stand_still(Path(self._birth.trace).with_suffix(HALT))
         self._note(write)
         self._dies_if(number, after=False)
         return number
 
     def _note(self, write: Write) -> None:
-        note(self._birth.trace, msgspec.json.encode(write).decode())
+        with suppress(OSError):
+            note(self._birth.trace, msgspec.json.encode(write).decode())
 
     def _dies_if(self, number: int, *, after: bool) -> None:
         kill = self._birth.kill
         if kill is not None and (number, after) == (kill.number, kill.after):
             os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _stand_still(flag: Path) -> None:
+    flag.touch()
+    while flag.exists():
+        time.sleep(0.002)
 
 
 def _row_of(name: str, args: tuple[Any, ...]) -> str:
