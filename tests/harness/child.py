@@ -19,10 +19,11 @@ from msgspec.structs import replace
 from bots.app import Ground
 from bots.cli.common import prepare
 from bots.platforms.telegram import PLATFORM
-from bots.process import open_store, serve
+from bots.process import run_on
 from bots.web import bind
 from core.models.litellm import LiteLLMModel, Options
 from core.ports import Claimed, Store
+from storage.store import SqlStore
 from tests.harness.kills import Kill, Write
 from tests.harness.tools import TOOLS, note
 
@@ -32,8 +33,9 @@ HALT = ".halt"
 
 class Birth(msgspec.Struct, frozen=True, kw_only=True):
     """``trace`` is a file that gets a line a write. Before the ``halt``-th write (0: never) the
-    process stands still until the file beside it, ``HALT``, is taken away. ``lease`` and ``silence`` (of the model) are in
-    seconds of the service's clock, which runs ``rate`` times as fast as ours since ``epoch``."""
+    process stands still until the file beside it, ``HALT``, is taken away. ``lease`` and
+    ``silence`` (of the model) are in seconds of the service's clock, which runs ``rate`` times as
+    fast as ours since ``epoch``."""
 
     environment: dict[str, str]
     log: str
@@ -146,24 +148,24 @@ def live(birth: Birth) -> int:
     settings = prepare({PLATFORM.name: PLATFORM}, sys.stderr)
     clock = RatedClock(birth.rate, birth.epoch)
 
+    def ground_of(store: SqlStore) -> Ground:
+        options = Options(name=settings.model, silence=birth.silence, total=60.0)
+        return Ground(
+            settings=settings,
+            environment=birth.environment,
+            store=cast(Store, KillingStore(cast(Store, store), birth)),
+            platforms={PLATFORM.name: PLATFORM},
+            clock=clock,
+            model=LiteLLMModel(options, clock.sleep, random.Random()),
+            tools=TOOLS,
+            lease=birth.lease,
+        )
+
     async def run() -> None:
         with bind(settings.port) as listener:
             port = str(listener.getsockname()[1])
             Path(birth.trace).with_suffix(".port").write_text(port, encoding="utf-8")
-            store = await open_store(settings.database)
-            options = Options(name=settings.model, silence=birth.silence, total=60.0)
-            ground = Ground(
-                settings=settings,
-                environment=birth.environment,
-                store=cast(Store, KillingStore(cast(Store, store), birth)),
-                platforms={PLATFORM.name: PLATFORM},
-                clock=clock,
-                model=LiteLLMModel(options, clock.sleep, random.Random()),
-                tools=TOOLS,
-                lease=birth.lease,
-            )
-            await serve(ground, listener, asyncio.Event())
-            await store.close()
+            await run_on(settings.database, ground_of, listener)
 
     asyncio.run(run())
     return 0

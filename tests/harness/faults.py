@@ -23,7 +23,7 @@ AFTER = "and after that"
 FAILED = tuple(failure(kind, "") for kind in ("try_again", "never", "too_long", "refused"))
 """What each notice begins with that a turn came to nothing."""
 OUTAGE_SECONDS = 1.5
-LONG_WAIT = 60
+LONG_WAIT = 20
 POLL = "getUpdates"
 MODEL = "chat/completions"
 NEW_MESSAGE = "sendMessage"
@@ -107,7 +107,7 @@ ANY_CALL = (
     Way(name="refused", fault=Reset(), outage=OUTAGE_SECONDS),
     Way(name="reset", fault=Reset()),
     Way(name="stored, answer lost", fault=StoreThenCut()),
-    Way(name="429, a minute", fault=too_many(LONG_WAIT), rate=20.0),
+    Way(name="429, a long wait", fault=too_many(LONG_WAIT), rate=2.5),
     Way(name="500", fault=SERVER_ERROR),
     Way(name="500 for a while", fault=SERVER_ERROR, lasting=2.0, rate=5.0),
     Way(name="garbage", fault=GARBAGE),
@@ -120,7 +120,7 @@ MODEL_CALL = (
     Way(name="garbage in the stream", stream={"garbage_after": 2}),
     Way(name="hang in the stream", stream={"hang_after": 2}),
     Way(name="500 until it gives up", fault=SERVER_ERROR, lasting=4.0, rate=20.0),
-    Way(name="429, an hour", fault=too_many(3600), rate=1200.0),
+    Way(name="429, an hour", fault=too_many(3600), rate=900.0),
 )
 POLLS = 3
 """The first, the one that brings the message, and the one that confirms it."""

@@ -129,6 +129,14 @@ class Lab:
         )
 
     @property
+    def folder(self) -> Path:
+        return self._place.folder
+
+    @property
+    def rate(self) -> float:
+        return self._place.rate
+
+    @property
     def pid(self) -> int:
         """0 while it is down."""
         return self._pid
