@@ -186,7 +186,8 @@ async def complaints(stage: Stage, errand: Errand, allowed: int) -> tuple[list[s
     screen = Screen(texts, errand.wishes)
     found = [*screen.missing, *screen.strange]
     if screen.extra > allowed:
-        found.append(f"{screen.extra} messages too many, {allowed} allowed: {texts}")
+        short = [text[:60] for text in texts]
+        found.append(f"{screen.extra} messages too many, {allowed} allowed: {short}")
     found += effects_of(stage, errand.wishes, texts)
     if lab.model.violations:
         found.append(f"illegal requests: {lab.model.violations}")
@@ -287,7 +288,7 @@ def unready(seen: Watched) -> tuple[str, ...]:
 
 def _of_readiness(cell: FaultCell, seen: Watched) -> list[str]:
     """Once it was ready, a model that is away leaves it so; Telegram that is away does not."""
-    first = next((n for n, (code, _) in enumerate(seen) if code == READY), 0)
+    first = next((n for n, (code, _) in enumerate(seen) if code == READY), len(seen))
     later = [
         text for text in unready(seen[first:]) if SILENT not in text and "no answer" not in text
     ]

@@ -7,7 +7,7 @@ import msgspec
 
 from core.domain.notices import failure
 from tests.harness.scenarios import CHARGED, PICKED_UP, SEEING, WAITS, Stage, Wishes
-from tests.harness.scripted import SLOW, TOOLS
+from tests.harness.scripted import LONG, PARTS, TOOLS
 from tests.standins.faults import (
     BAD_GATEWAY,
     GARBAGE,
@@ -20,6 +20,8 @@ from tests.standins.faults import (
 )
 
 AFTER = "and after that"
+AGAIN = "Trying again."
+"""What the answer to /retry begins with."""
 FAILED = tuple(failure(kind, "") for kind in ("try_again", "never", "too_long", "refused"))
 """What each notice begins with that a turn came to nothing."""
 OUTAGE_SECONDS = 1.5
@@ -46,11 +48,11 @@ def _answers(text: str) -> Callable[[Stage], bool]:
     return lambda stage: stage.answers(text)
 
 
-def _charged(stage: Stage) -> bool:
-    return any(text.startswith(CHARGED) for text in stage.ada.bot_texts())
+def _told(*beginnings: str) -> Callable[[Stage], bool]:
+    return lambda stage: any(text.startswith(beginnings) for text in stage.ada.bot_texts())
 
 
-_MAY = (SEEING, WAITS, PICKED_UP, *FAILED)
+_MAY = (SEEING, WAITS, PICKED_UP, AGAIN, *FAILED)
 ERRANDS = (
     Errand(
         name="plain answer",
@@ -61,14 +63,18 @@ ERRANDS = (
     Errand(
         name="two tools",
         text=TOOLS,
-        done=_charged,
+        done=_told(*CHARGED),
         wishes=Wishes(answered=(AFTER,), one_of=(CHARGED,), may=_MAY, charges=1),
     ),
     Errand(
-        name="streamed answer",
-        text=SLOW,
-        done=_answers(SLOW),
-        wishes=Wishes(answered=(SLOW, AFTER), may=_MAY),
+        name="five parts",
+        text=LONG,
+        done=_told(f"Part {PARTS}."),
+        wishes=Wishes(
+            answered=(AFTER,),
+            said=tuple(f"Part {number}." for number in range(1, PARTS + 1)),
+            may=_MAY,
+        ),
     ),
     Errand(
         name="plain answer by webhook",
