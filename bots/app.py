@@ -31,6 +31,7 @@ from core.runtime.delivery import Delivery
 from core.runtime.holder import Holder
 from core.runtime.limiter import Limiter
 from core.runtime.recovery import Recovery
+from core.runtime.retrying import insist
 from core.runtime.sessions import Sessions
 from core.runtime.toolbox import Toolbox
 from scheduler.audit import Audit
@@ -177,13 +178,14 @@ class Service:
         await self._admission.accept(inbound)
 
     async def start(self) -> None:
-        """Recovery comes before any message is taken. Raises StorageError."""
-        code = await self._access.claim_code(claim_code())
+        """Recovery comes before any message is taken; both wait for the database."""
+        fresh = claim_code()
+        code = await insist(self._clock, lambda: self._access.claim_code(fresh))
         if code is not None and not self._of_terminal():
             log.warning("Nobody owns this bot yet. Send it this in a DM: /start %s", code)
         if isinstance(self.model, LiteLLMModel):
             self._tasks.append(asyncio.create_task(self._load(self.model)))
-        await self._recovery.run()
+        await insist(self._clock, self._recovery.run)
         await self._audit.look()
         self._tasks.append(asyncio.create_task(self._delivery.run()))
         self._keeper.start()

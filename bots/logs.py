@@ -10,8 +10,20 @@ import structlog
 from structlog.typing import EventDict, Processor
 
 HIDDEN = "***"
-_NOISY = ("httpx", "httpcore", "telegram", "apscheduler", "alembic", "litellm", "LiteLLM")
-"""HTTP libraries log whole URLs at INFO, tokens in them."""
+_NOISY = (
+    "httpx",
+    "httpcore",
+    "telegram",
+    "apscheduler",
+    "alembic",
+    "litellm",
+    "LiteLLM",
+    "uvicorn",
+)
+"""HTTP libraries log whole URLs at INFO, tokens in them; a server tells its pid and its end."""
+_REPETITIVE = ("apscheduler.scheduler",)
+"""Warns each time that a job is not over when it is due again: so once a second and more, for as
+long as the database does not answer, which is said elsewhere."""
 _SHORTEST_PASSWORD = 4
 """A shorter one is hidden only where it stands in a URL: it would be found in every word."""
 
@@ -76,6 +88,8 @@ def set_up_logs(level: str, form: str, secrets: frozenset[str], stream: TextIO) 
     logging.basicConfig(level=level, handlers=[handler], force=True)
     for name in _NOISY:
         logging.getLogger(name).setLevel(logging.WARNING)
+    for name in _REPETITIVE:
+        logging.getLogger(name).setLevel(logging.ERROR)
     structlog.configure(
         processors=[
             structlog.stdlib.filter_by_level,

@@ -3,37 +3,103 @@
 import asyncio
 import os
 import signal
-from collections.abc import Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from contextlib import asynccontextmanager
 from socket import socket
-from typing import Any
+from typing import Any, TypeVar
 
 import structlog
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
 
 from bots.app import Ground, Service
 from bots.clock import SystemClock
+from bots.web import make_server
 from core.errors import StorageError
 from core.ports import Clock
 from core.runtime.retrying import backoff
 from storage.store import SqlStore
 
 DATABASE_PATIENCE = 8
-"""Tries, about a minute in all."""
+"""Tries of someone who sits before the terminal, about a minute in all."""
+
+Result = TypeVar("Result")
 
 log = structlog.get_logger(__name__)
 
 
+class Wait:
+    """How it stands with a database that is waited for."""
+
+    def __init__(self) -> None:
+        self._error = ""
+
+    def failed(self, error: StorageError, attempt: int) -> None:
+        self._error = f": {error}"
+        log.warning("database not up yet; trying on", error=str(error), attempt=attempt)
+
+    async def readiness(self) -> tuple[bool, dict[str, Any]]:
+        return False, {"state": "starting", "database": f"not up yet{self._error}"}
+
+
 async def open_store(
-    url: str, tries: int = DATABASE_PATIENCE, clock: Clock | None = None
+    url: str,
+    tries: int | None = DATABASE_PATIENCE,
+    clock: Clock | None = None,
+    wait: Wait | None = None,
 ) -> SqlStore:
-    """Waits for a database that is not up yet. Raises ConfigurationError, StorageError."""
-    clock = clock or SystemClock()
-    for attempt in range(1, tries):
+    """Waits for a database that is not up yet; for ever when ``tries`` is None. Raises
+    ConfigurationError at once, StorageError after the last try."""
+    clock, wait = clock or SystemClock(), wait or Wait()
+    attempt = 1
+    while True:
         try:
             return await SqlStore.open(url)
         except StorageError as error:
-            log.warning("database not up yet", error=str(error), attempt=attempt)
-            await clock.sleep(backoff(attempt, longest=15.0))
-    return await SqlStore.open(url)
+            if attempt == tries:
+                raise
+            wait.failed(error, attempt)
+        await clock.sleep(backoff(attempt, longest=15.0))
+        attempt += 1
+
+
+async def run_on(url: str, ground_of: Callable[[SqlStore], Ground], listener: socket) -> None:
+    """The whole life of the service: waits for its database, however long that takes, since hosts
+    start a process that ends again a few times only; health and signals are heard all the while.
+
+    Raises ConfigurationError, StorageError.
+    """
+    stop = asyncio.Event()
+    _listen_to_signals(stop)
+    wait = Wait()
+    async with _serving_health(listener, wait):
+        store = await _unless(stop, open_store(url, tries=None, wait=wait))
+    if store is None:
+        log.info("stopped before the database was up")
+        return
+    try:
+        await serve(ground_of(store), listener, stop)
+    finally:
+        await store.close()
+
+
+@asynccontextmanager
+async def _serving_health(listener: socket, wait: Wait) -> AsyncGenerator[None]:
+    """A platform that delivers to us by HTTP is told to come again."""
+
+    async def not_yet(request: Request) -> Response:
+        return PlainTextResponse("Starting; try again soon.\n", status_code=503)
+
+    everything = Route("/{path:path}", not_yet, methods=["GET", "POST", "PUT"])
+    server = make_server(wait.readiness, [everything])
+    web = asyncio.create_task(server.serve([listener.dup()]))
+    log.info("listening", port=listener.getsockname()[1])
+    try:
+        yield
+    finally:
+        server.should_exit = True
+        await web
 
 
 async def serve(
@@ -49,10 +115,8 @@ async def serve(
     _listen_to_signals(stop)
     server = service.server()
     web = asyncio.create_task(server.serve([listener])) if listener else None
-    if listener is not None:
-        log.info("listening", port=listener.getsockname()[1])
     try:
-        await service.start()
+        await _unless(stop, service.start())
         await _first(ended.wait(), stop.wait())
         if finish and not stop.is_set():
             await _first(service.quiet(), stop.wait())
@@ -61,6 +125,18 @@ async def serve(
         server.should_exit = True
         if web is not None:
             await web
+
+
+async def _unless(stop: asyncio.Event, work: Coroutine[Any, Any, Result]) -> Result | None:
+    """None when the signal came first. Raises what the work raises."""
+    task, signalled = asyncio.create_task(work), asyncio.create_task(stop.wait())
+    try:
+        await asyncio.wait((task, signalled), return_when=asyncio.FIRST_COMPLETED)
+        return task.result() if task.done() else None
+    finally:
+        task.cancel()
+        signalled.cancel()
+        await asyncio.gather(task, signalled, return_exceptions=True)
 
 
 async def _first(*waits: Coroutine[Any, Any, object]) -> None:

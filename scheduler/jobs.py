@@ -9,6 +9,7 @@ from core.domain.outputs import Timer
 from core.errors import BrokenDataError, ConflictError, IllegalEventError, StorageError
 from core.ports import Clock, Timers
 from core.runtime.recovery import Recovery
+from core.runtime.retrying import Seldom
 from core.runtime.sessions import Sessions
 
 log = structlog.get_logger(__name__)
@@ -30,6 +31,7 @@ class Jobs:
         self._timers = timers
         self._clock = clock
         self._working = working
+        self._seldom = Seldom(clock)
 
     async def fire_due(self) -> None:
         """Resets, reminders and the end of waits; those of a platform that is not set up here wait
@@ -39,7 +41,7 @@ class Jobs:
             for timer in await self._timers.due(now, platforms=served):
                 await self._fire(timer)
         except StorageError as error:
-            log.warning("timers not read", error=str(error))
+            self._seldom.warn("timers not read", error)
 
     async def _fire(self, timer: Timer) -> None:
         try:
@@ -70,10 +72,10 @@ class Jobs:
         try:
             await self._sessions.renew(self._working())
         except StorageError as error:
-            log.warning("leases not renewed", error=str(error))
+            self._seldom.warn("leases not renewed", error)
 
     async def take_up_abandoned(self) -> None:
         try:
             await self._recovery.run()
         except StorageError as error:
-            log.warning("abandoned turns not read", error=str(error))
+            self._seldom.warn("abandoned turns not read", error)

@@ -1,6 +1,8 @@
 """APScheduler as the clock that wakes the jobs; it keeps no due time of ours."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from datetime import UTC
 
 from apscheduler.schedulers.asyncio import AsyncIOScheduler  # pyright: ignore[reportMissingTypeStubs]
@@ -15,8 +17,9 @@ class Ticker:
         self._scheduler = AsyncIOScheduler(timezone=UTC)
         for job, seconds in jobs:
             self._scheduler.add_job(  # pyright: ignore[reportUnknownMemberType]
-                job,
+                _until_stopped,
                 "interval",
+                args=(job,),
                 seconds=seconds,
                 misfire_grace_time=None,
                 coalesce=True,
@@ -30,3 +33,9 @@ class Ticker:
         """A job that is running is cancelled; it will be done again after the next start."""
         if self._scheduler.running:
             self._scheduler.shutdown(wait=False)
+
+
+async def _until_stopped(job: Job) -> None:
+    """The library takes a job that was cancelled by a stop for one that failed."""
+    with suppress(asyncio.CancelledError):
+        await job()

@@ -80,6 +80,11 @@ class PostgresServer:
             self._process.wait()
             self._process = None
 
+    @property
+    def pid(self) -> int:
+        """Of its first process; 0 while it is stopped."""
+        return self._process.pid if self._process else 0
+
     def url(self, database: str = "postgres") -> str:
         return f"postgresql://postgres@127.0.0.1:{self.port}/{database}"
 

@@ -11,10 +11,11 @@ from bots.cli.common import make_data_folder, platform_faults, prepare
 from bots.cli.environment import environment
 from bots.clock import SystemClock
 from bots.platforms import Platform
-from bots.process import open_store, serve
+from bots.process import run_on
 from bots.settings import Settings
 from bots.web import bind
 from core.plugins import discover
+from storage.store import SqlStore
 
 
 def register(app: typer.Typer, summary: str) -> None:
@@ -31,16 +32,14 @@ def run() -> None:
 
 
 async def _run(settings: Settings, platforms: dict[str, Platform]) -> None:
+    def ground_of(store: SqlStore) -> Ground:
+        return Ground(
+            settings=settings,
+            environment=environment(),
+            store=store,
+            platforms=platforms,
+            clock=SystemClock(),
+        )
+
     with bind(settings.port) as listener:
-        store = await open_store(settings.database)
-        try:
-            ground = Ground(
-                settings=settings,
-                environment=environment(),
-                store=store,
-                platforms=platforms,
-                clock=SystemClock(),
-            )
-            await serve(ground, listener, asyncio.Event())
-        finally:
-            await store.close()
+        await run_on(settings.database, ground_of, listener)

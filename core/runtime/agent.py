@@ -124,16 +124,20 @@ class Agent:
                 if isinstance(first, TryTurn):
                     await self._tell(key, ask.Attempt(at=self._out.clock.now(), turn=first.turn))
                     todo = await self._todo(key, number)
-                await self._do_all(await self._sessions.state(key), todo)
+                await self._do_all(await self._state(key), todo)
 
     async def _todo(self, key: str, number: int) -> list[Do]:
         """What is ours to do now; [] when the turn is over, another's, or waits."""
-        state = await self._sessions.state(key)
+        state = await self._state(key)
         ours = state.turn is not None and state.turn.number == number
         if not ours or key not in self._sessions.held:
             return []
         effects = next_effects(state, self._sessions.policy)
         return [effect for effect in effects if not isinstance(effect, AwaitTool | Sleep)]
+
+    async def _state(self, key: str) -> SessionState:
+        """A turn does not break off because the database is away just then."""
+        return await insist(self._out.clock, lambda: self._sessions.state(key))
 
     async def _pause(self, effect: TryTurn) -> None:
         if effect.not_before is not None:

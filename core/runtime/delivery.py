@@ -11,7 +11,7 @@ from core.errors import PermanentError, StorageError, TransientError, UnknownOut
 from core.ports import Channel, Claimed, Clock, Outbox
 from core.runtime.holder import Holder
 from core.runtime.limiter import Limiter
-from core.runtime.retrying import backoff, insist
+from core.runtime.retrying import Seldom, backoff, insist
 
 SWEEP = 1.0
 """Seconds between looks at the outbox when nothing nudges."""
@@ -42,6 +42,7 @@ class Delivery:
         self._limiter = limiter
         self._clock = clock
         self._holder = holder
+        self._seldom = Seldom(clock)
         self._nudged = asyncio.Event()
         self._sends: set[asyncio.Task[None]] = set()
 
@@ -56,7 +57,7 @@ class Delivery:
             try:
                 busy = await self.sweep()
             except StorageError as error:
-                log.warning("outbox unreadable", error=str(error))
+                self._seldom.warn("outbox unreadable", error)
             except Exception:
                 log.exception("outbox not swept")
             if not busy:

@@ -1,6 +1,7 @@
 """How long to wait before the next try, and trying until the database has it; never gives up."""
 
 from collections.abc import Awaitable, Callable
+from datetime import datetime, timedelta
 from typing import TypeVar
 
 import structlog
@@ -10,12 +11,29 @@ from core.ports import Clock
 
 Result = TypeVar("Result")
 
+SILENCE = timedelta(minutes=1)
+"""Between two complaints of the same thing."""
+
 log = structlog.get_logger(__name__)
 
 
 def backoff(attempt: int, longest: float = 30.0) -> float:
     """Seconds before the try that follows ``attempt`` (from 1): 1, 2, 4, … up to ``longest``."""
     return min(longest, 2.0 ** min(attempt - 1, 30))
+
+
+class Seldom:
+    """Says of what is tried each second that it fails, but not each second."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._next: dict[str, datetime] = {}
+
+    def warn(self, what: str, error: StorageError) -> None:
+        now = self._clock.now()
+        if now >= self._next.get(what, now):
+            self._next[what] = now + SILENCE
+            log.warning(what, error=str(error))
 
 
 async def insist(clock: Clock, write: Callable[[], Awaitable[Result]]) -> Result:

@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 
 from tests.bots.life import eventually
 from tests.command import command, run, surroundings
+from tests.postgres import running_postgres
 from tests.standins.telegram import TelegramStandIn
 
 PATIENCE = 20.0
@@ -44,6 +46,10 @@ class Service:
             return (await self.ready())[0] == 200
 
         await eventually(up)
+
+    async def waits_for_its_database(self) -> bool:
+        code, detail = await self.ready()
+        return code == 503 and "not up yet" in detail["database"]
 
     async def ends(self, number: signal.Signals) -> int:
         self.process.send_signal(number)
@@ -145,3 +151,23 @@ async def test_a_turn_that_ends_in_time_is_answered_before_the_process_ends(tmp_
             await telegram.wait_for(lambda: ada.bot_texts(), PATIENCE)
             assert await only.ends(signal.SIGTERM) == 0
         assert ada.bot_texts() == ["Counted, slowly: 1, 2, 3"]
+
+
+@pytest.mark.postgres
+async def test_a_database_that_comes_up_late(tmp_path: Path) -> None:
+    with running_postgres() as server:
+        server.stop()
+        async with TelegramStandIn() as telegram:
+            ada = telegram.user(7, "Ada")
+            given = {"DATABASE_URL": server.url(), "ALLOWED_USERS": "telegram:7"}
+            async with service(tmp_path, telegram, **given) as first:
+                await eventually(first.waits_for_its_database)
+                assert await first.ends(signal.SIGTERM) == 0
+            ada.says("hello")
+            async with service(tmp_path, telegram, **given) as second:
+                await eventually(second.waits_for_its_database)
+                await asyncio.to_thread(server.start)
+                await second.is_up()
+                await telegram.wait_for(lambda: ada.bot_texts(), PATIENCE)
+                assert await second.ends(signal.SIGTERM) == 0
+    assert "Traceback" not in second.log

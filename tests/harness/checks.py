@@ -31,10 +31,10 @@ async def judge(stage: Stage, scenario: Scenario, cell: Cell) -> Verdict:
     found = [*screen.missing, *screen.strange]
     if screen.extra > allowed:
         found.append(f"{screen.extra} messages too many, {allowed} allowed: {_short(texts)}")
-    found += _effects(stage, scenario.wishes, texts)
+    found += effects_of(stage, scenario.wishes, texts)
     if stage.lab.model.violations:
         found.append(f"illegal requests: {stage.lab.model.violations}")
-    found += [*await _books(stage), *await _order(stage)]
+    found += [*await books(stage), *await _order(stage)]
     return Verdict(found, screen.extra, allowed)
 
 
@@ -103,7 +103,7 @@ def _same(text: str, said: str) -> bool:
     return text.startswith(said) or said.startswith(text)
 
 
-def _effects(stage: Stage, wishes: Wishes, texts: list[str]) -> list[str]:
+def effects_of(stage: Stage, wishes: Wishes, texts: list[str]) -> list[str]:
     charges = [line for line in stage.lab.effects if line.startswith("charge ")]
     sure = any(text.startswith(CHARGED[0]) for text in texts)
     found = [f"the effect was repeated: {charges}"] if len(charges) > wishes.charges else []
@@ -115,7 +115,7 @@ def _effects(stage: Stage, wishes: Wishes, texts: list[str]) -> list[str]:
     return found
 
 
-async def _books(stage: Stage) -> list[str]:
+async def books(stage: Stage) -> list[str]:
     """P1, by the service's own count: what it took is what was sent, and nothing of it is open."""
     store = await stage.lab.store()
     books = (await store.ledger()).get("telegram", Ledger())

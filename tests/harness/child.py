@@ -8,7 +8,9 @@ import random
 import signal
 import sys
 import threading
+import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
@@ -19,26 +21,31 @@ from msgspec.structs import replace
 from bots.app import Ground
 from bots.cli.common import prepare
 from bots.platforms.telegram import PLATFORM
-from bots.process import open_store, serve
+from bots.process import run_on
 from bots.web import bind
 from core.models.litellm import LiteLLMModel, Options
 from core.models.litellm_load import load
 from core.ports import Claimed, Store
+from storage.store import SqlStore
 from tests.harness.kills import Kill, Write
 from tests.harness.tools import TOOLS, note
 
 WRITES = ("commit", "claim", "sent", "retry", "give_up", "unknown", "open_preview")
 LITELLM_POOL = "litellm.litellm_core_utils.thread_pool_executor"
+HALT = ".halt"
 
 
 class Birth(msgspec.Struct, frozen=True, kw_only=True):
-    """``trace`` is a file that gets a line a write. ``lease`` and ``silence`` (of the model) are in
-    seconds of the service's clock, which runs ``rate`` times as fast as ours since ``epoch``."""
+    """``trace`` is a file that gets a line a write. Before the ``halt``-th write (0: never) the
+    process stands still until the file beside it, ``HALT``, is taken away. ``lease`` and
+    ``silence`` (of the model) are in seconds of the service's clock, which runs ``rate`` times as
+    fast as ours since ``epoch``."""
 
     environment: dict[str, str]
     log: str
     trace: str
     kill: Kill | None = None
+    halt: int = 0
     lease: float = 2.0
     silence: float = 3.0
     rate: float = 1.0
@@ -100,17 +107,26 @@ class KillingStore:
     def _passes(self, write: Write) -> int:
         self._count += 1
         number = self._count
+        if number == self._birth.halt:
+            _stand_still(Path(self._birth.trace).with_suffix(HALT))
         self._note(write)
         self._dies_if(number, after=False)
         return number
 
     def _note(self, write: Write) -> None:
-        note(self._birth.trace, msgspec.json.encode(write).decode())
+        with suppress(OSError):
+            note(self._birth.trace, msgspec.json.encode(write).decode())
 
     def _dies_if(self, number: int, *, after: bool) -> None:
         kill = self._birth.kill
         if kill is not None and (number, after) == (kill.number, kill.after):
             os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _stand_still(flag: Path) -> None:
+    flag.touch()
+    while flag.exists():
+        time.sleep(0.002)
 
 
 def _row_of(name: str, args: tuple[Any, ...]) -> str:
@@ -145,24 +161,24 @@ def live(birth: Birth) -> int:
     settings = prepare({PLATFORM.name: PLATFORM}, sys.stderr)
     clock = RatedClock(birth.rate, birth.epoch)
 
+    def ground_of(store: SqlStore) -> Ground:
+        options = Options(name=settings.model, silence=birth.silence, total=60.0)
+        return Ground(
+            settings=settings,
+            environment=birth.environment,
+            store=cast(Store, KillingStore(cast(Store, store), birth)),
+            platforms={PLATFORM.name: PLATFORM},
+            clock=clock,
+            model=LiteLLMModel(options, clock.sleep, random.Random()),
+            tools=TOOLS,
+            lease=birth.lease,
+        )
+
     async def run() -> None:
         with bind(settings.port) as listener:
             port = str(listener.getsockname()[1])
             Path(birth.trace).with_suffix(".port").write_text(port, encoding="utf-8")
-            store = await open_store(settings.database)
-            options = Options(name=settings.model, silence=birth.silence, total=60.0)
-            ground = Ground(
-                settings=settings,
-                environment=birth.environment,
-                store=cast(Store, KillingStore(cast(Store, store), birth)),
-                platforms={PLATFORM.name: PLATFORM},
-                clock=clock,
-                model=LiteLLMModel(options, clock.sleep, random.Random()),
-                tools=TOOLS,
-                lease=birth.lease,
-            )
-            await serve(ground, listener, asyncio.Event())
-            await store.close()
+            await run_on(settings.database, ground_of, listener)
 
     asyncio.run(run())
     return 0

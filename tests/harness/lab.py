@@ -14,8 +14,9 @@ import httpx
 import msgspec
 
 from core.domain.events import Recorded
+from core.errors import StorageError
 from storage.store import SqlStore
-from tests.harness.child import Birth
+from tests.harness.child import HALT, Birth
 from tests.harness.kills import NO_KILL, Cell, Kill, Kind, Write, kills_of
 from tests.harness.scripted import Script
 from tests.harness.tools import LEDGER
@@ -81,6 +82,8 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     lease: float = 2.0
     rate: float = 1.0
     webhook: bool = False
+    halt: int = 0
+    """The write of the first life before which it stands still (see ``halted``)."""
 
 
 class Lab:
@@ -126,6 +129,14 @@ class Lab:
         )
 
     @property
+    def folder(self) -> Path:
+        return self._place.folder
+
+    @property
+    def rate(self) -> float:
+        return self._place.rate
+
+    @property
     def pid(self) -> int:
         """0 while it is down."""
         return self._pid
@@ -161,11 +172,25 @@ class Lab:
     async def _is_settled(self) -> bool:
         if self.telegram.updates.pending:
             return False
+        try:
+            return await self._books_are_closed()
+        except StorageError:
+            return False
+
+    async def _books_are_closed(self) -> bool:
         store = await self.store()
         if any(info.open_turn for info in await store.streams()):
             return False
         waits = sum(n for state, n in (await store.backlog()).items() if state != "failed")
         return not waits and not any(one.pending for one in (await store.ledger()).values())
+
+    async def halted(self, patience: float) -> Path:
+        """The file that holds the service at the write where it was to halt."""
+        flag = self._trace(1).with_suffix(HALT)
+        async with asyncio.timeout(patience):
+            while not flag.exists():  # noqa: ASYNC110
+                await asyncio.sleep(0.005)
+        return flag
 
     async def logs(self) -> dict[str, tuple[Recorded, ...]]:
         store = await self.store()
@@ -239,7 +264,7 @@ class Lab:
 
     def _heard_on(self) -> int:
         ports = [self._trace(life).with_suffix(".port") for life in range(self.lives, 0, -1)]
-        return next(int(port.read_text()) for port in ports if port.exists())
+        return next((int(port.read_text() or 0) for port in ports if port.exists()), 0)
 
     def _birth(self, life: int) -> Birth:
         place = self._place
@@ -266,6 +291,7 @@ class Lab:
             log=str(place.folder / "log"),
             trace=str(self._trace(life)),
             kill=self._cell.of(life, "write"),
+            halt=place.halt if life == 1 else 0,
             lease=place.lease,
             rate=place.rate,
         )

@@ -4,8 +4,9 @@ import pytest
 
 from core.domain.messages import ModelFailure, ToolCall
 from core.domain.policy import Policy
-from core.domain.state import Phase
+from core.domain.state import Phase, SessionState
 from core.domain.values import TEXT_LIMIT
+from core.errors import StorageError
 from tests.core.runtime.house import KEY, Ground, asks, passes
 from tests.core.runtime.virtual import in_virtual_time
 
@@ -56,6 +57,28 @@ async def test_stop_ends_a_hanging_model_call_at_once() -> None:
     ground.script.release()
     await passes(100)
     assert "never said" not in ground.chat.texts
+
+
+@in_virtual_time
+async def test_a_turn_outlasts_a_database_that_cannot_be_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ground = Ground(asks("look"), "done")
+    process = await ground.starts()
+    read, faults = process.sessions.state, [StorageError("away"), StorageError("away")]
+
+    async def often_away(key: str) -> SessionState:
+        return await read(key) if not faults else _raised(faults.pop())
+
+    monkeypatch.setattr(process.sessions, "state", often_away)
+    await process.hears("go")
+    await passes(5)
+
+    assert ground.chat.texts == ["done"]
+
+
+def _raised(error: Exception) -> SessionState:
+    raise error
 
 
 @in_virtual_time
