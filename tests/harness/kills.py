@@ -65,3 +65,10 @@ def _in_doubt(writes: Sequence[Write]) -> set[str]:
     begins = ("claim", "open_preview")
     begun = {write.row for write in writes if write.name in begins and write.row}
     return begun - {write.row for write in writes if write.name not in begins and write.done}
+
+
+def in_doubt(writes: Sequence[Write]) -> set[str]:
+    """The rows of messages that a life may have sent without knowing it: those that it had not
+    settled when it ended, and those that it wrote down as unknown."""
+    known = [write for write in writes if write.name != "unknown"]
+    return _in_doubt(known)
