@@ -120,9 +120,10 @@ def _row_of(name: str, args: tuple[Any, ...]) -> str:
 
 
 def warm_up() -> None:
-    """Imports only: a first call would start threads, and threads do not survive a fork."""
+    """What takes longest of ``core.models.litellm_load``; a first call of the model would start
+    threads, and threads do not survive a fork."""
     os.environ["LITELLM_OFFLINE_MODE"] = "true"
-    importlib.import_module("litellm")
+    importlib.import_module("litellm").token_counter(model="gpt-4o", text="hello")
 
 
 def live(birth: Birth) -> int:

@@ -1,5 +1,6 @@
 """Where a process is killed, and what a run passed by; it kills nothing itself."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
@@ -67,8 +68,10 @@ def _in_doubt(writes: Sequence[Write]) -> set[str]:
     return begun - {write.row for write in writes if write.name not in begins and write.done}
 
 
-def in_doubt(writes: Sequence[Write]) -> set[str]:
-    """The rows of messages that a life may have sent without knowing it: those that it had not
-    settled when it ended, and those that it wrote down as unknown."""
-    known = [write for write in writes if write.name != "unknown"]
-    return _in_doubt(known)
+def doubts(writes: Mapping[int, Sequence[Write]]) -> Counter[str]:
+    """By session key, how many messages may have come twice: those that a life had not settled when
+    it ended, and those that it wrote down as unknown."""
+    rows: list[str] = []
+    for passed in writes.values():
+        rows += _in_doubt([write for write in passed if write.name != "unknown"])
+    return Counter(row.partition("@")[0] for row in rows)

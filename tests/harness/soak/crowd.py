@@ -9,6 +9,7 @@ from typing import Literal
 
 import msgspec
 
+from core.domain.keys import SessionKey
 from tests.harness.scripted import echoed
 from tests.harness.soak.words import Kind, name, written
 from tests.standins.telegram_user import User
@@ -56,8 +57,9 @@ class Person:
         self._tempo = tempo
 
     @property
-    def id(self) -> int:
-        return self.user.id
+    def key(self) -> str:
+        """Of her session."""
+        return str(SessionKey(platform="telegram", chat_type="dm", chat=str(self.user.id)))
 
     async def lives(self, ended: Callable[[], bool]) -> None:
         await self.thinks(0.0, 3.0)
@@ -77,8 +79,10 @@ class Person:
         wanted = {message.what for message in messages}
         ends = self._ends()
         await self._looks(
-            lambda texts: self._ends(texts) > ends
-            or wanted <= {said for text in texts for said in echoed(text)}
+            lambda texts: (
+                self._ends(texts) > ends
+                or wanted <= {said for text in texts for said in echoed(text)}
+            )
         )
 
     async def hears(self, order: Order) -> None:
@@ -101,7 +105,7 @@ class Person:
 
     async def _looks(self, wanted: Callable[[list[str]], bool]) -> None:
         deadline = time.monotonic() + PATIENCE
-        while not wanted(self.user.bot_texts()) and time.monotonic() < deadline:
+        while not wanted(self.user.bot_texts()) and time.monotonic() < deadline:  # noqa: ASYNC110
             await asyncio.sleep(LOOK_SECONDS)
 
 

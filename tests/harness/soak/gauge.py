@@ -1,4 +1,4 @@
-"""Memory and open files of the lives of a service; it reads them and keeps numbers, nothing else."""
+"""Memory and open files of the lives of a service; it only reads them and keeps the numbers."""
 
 import asyncio
 import statistics
@@ -10,12 +10,12 @@ import msgspec
 import psutil
 
 from tests.harness.lab import Lab
+from tests.standins.openai import COMPLETIONS
 
 MIB = 2**20
-SAME_AGE = 2.0
-"""Seconds after a life was ready."""
-WARM_UP = 1 / 4
-"""Of the calm life: caches fill."""
+LOOK_SECONDS = 0.1
+SAME_AGE = 1.0
+"""Seconds after a life first called the model: by then all that is loaded lazily is there."""
 
 
 class Sample(msgspec.Struct, frozen=True):
@@ -36,6 +36,8 @@ class Change(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, samples: Sequence[Sample]) -> Self:
+        if not samples:
+            return cls((0.0, 0.0), (0.0, 0.0), 0)
         quarter = max(1, len(samples) // 4)
         ends = (samples[:quarter], samples[-quarter:])
         first, last = ([s.rss for s in end] for end in ends)
@@ -58,13 +60,22 @@ def sample(lab: Lab) -> Sample | None:
     return Sample(time.monotonic(), lab.lives, rss, files) if lab.pid else None
 
 
-async def watched(lab: Lab, ended: Callable[[], bool], every: float = 1.0) -> list[Sample]:
-    """Of one life that nobody kills, without its beginning."""
+async def warm(lab: Lab, ended: Callable[[], bool]) -> None:
+    """Until this life has reached the age that all are measured at; not longer than it has."""
+    life = lab.lives
+    while not (ended() or COMPLETIONS in lab.calls[life]):  # noqa: ASYNC110
+        await asyncio.sleep(LOOK_SECONDS)
+    await asyncio.sleep(SAME_AGE)
+
+
+async def watched(lab: Lab, ended: Callable[[], bool], every: float) -> list[Sample]:
+    """Of one life that nobody kills, once it is warm."""
+    await warm(lab, ended)
     found: list[Sample] = []
     while not ended():
         found += [one for one in (sample(lab),) if one is not None]
         await asyncio.sleep(every)
-    return found[int(len(found) * WARM_UP) :]
+    return found
 
 
 def slopes(samples: Sequence[Sample]) -> tuple[float, float]:

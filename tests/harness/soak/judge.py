@@ -34,10 +34,10 @@ class Account(msgspec.Struct, kw_only=True):
 
 
 class Evidence(msgspec.Struct, frozen=True):
-    """``outcomes`` by update id, ``doubts`` by person's id, ``charges`` by message."""
+    """``outcomes`` by update id, ``doubts`` by session key, ``charges`` by message."""
 
     outcomes: Mapping[int, str]
-    doubts: Mapping[int, int]
+    doubts: Mapping[str, int]
     charges: Mapping[str, int]
 
 
@@ -121,7 +121,7 @@ class _Judge:
 
     def _disorder(self) -> list[str]:
         """First answers come in the order of the messages, unless what was put aside came back."""
-        if any(sent.kind == "/retry" for sent in self._person.sent):
+        if self._retries():
             return []
         firsts = list(dict.fromkeys(one for text in self._texts for one in echoed(text)))
         return [f"{b} was answered after {a}" for a, b in pairwise(firsts) if a > b]
@@ -131,7 +131,9 @@ class _Judge:
         found: list[str] = []
         charges = self._evidence.charges
         bought = [sent for sent in self._said if sent.kind in ("tools", "slowtool")]
-        found += [f"{s.what} was charged {charges[s.what]} times" for s in bought if _twice(s, charges)]
+        found += [
+            f"{s.what} was charged {charges[s.what]} times" for s in bought if _twice(s, charges)
+        ]
         for text in self._texts:
             if text.startswith(CHARGED) and not text.startswith(DOUBTFUL):
                 told = [s for s in bought if s.what in echoed(text)]
@@ -164,14 +166,20 @@ class _Judge:
     def _allowed(self) -> int:
         """A kill's doubts, the beginnings that a stop left, and what was to be answered anew."""
         again = self._count(("Trying again.",))
-        return self._evidence.doubts.get(self._person.id, 0) + self._ends() + again
+        return self._evidence.doubts.get(self._person.key, 0) + self._ends() + again
 
     def _gaps(self) -> list[float]:
+        """Not of those who retry: what was put aside has no time of its own."""
+        if self._retries():
+            return []
         whole: dict[str, float] = {}
         for message in self._seen:
             for one, at in _answered_at(message):
                 whole[one] = min(at, whole.get(one, at))
         return [whole[sent.what] - sent.at for sent in self._said if sent.what in whole]
+
+    def _retries(self) -> bool:
+        return any(sent.kind == "/retry" for sent in self._person.sent)
 
     def _ends(self) -> int:
         return sum(text.startswith((STOPPED, *FAILED)) for text in self._texts)

@@ -4,7 +4,14 @@ import statistics
 from collections.abc import Sequence
 
 from tests.harness.soak.gauge import Change
-from tests.harness.soak.run import CALM_RSS_GROWTH, FILES_GROWTH, MAX_FAILED, RSS_GROWTH, Outcome
+from tests.harness.soak.run import (
+    CALM_FILES_EACH,
+    CALM_RSS_GROWTH,
+    FILES_GROWTH,
+    MAX_FAILED,
+    RSS_GROWTH,
+    Outcome,
+)
 
 Row = tuple[str, str]
 
@@ -44,7 +51,7 @@ def _rows(outcome: Outcome) -> list[Row]:
         (f"memory {_of(outcome.young)}", f"{_rss(outcome.young)} (≤ +{RSS_GROWTH:.0f} MiB)"),
         (f"open files {_of(outcome.young)}", f"{_files(outcome.young)} (≤ +{FILES_GROWTH})"),
         ("memory of the calm life, first and last quarter", _calm(outcome)),
-        ("open files of the calm life", f"{_files(outcome.calm)} (≤ +{FILES_GROWTH})"),
+        ("open files of the calm life", f"{_files(outcome.calm)} (≤ +{plan.people * CALM_FILES_EACH})"),
         ("… a minute", f"{outcome.slope[0]:+.2f} MiB, {outcome.slope[1]:+.2f} files"),
         ("events stored", f"{books.events:,}"),
         ("database, log", f"{books.mib:.1f} MiB, {outcome.log_mib:.1f} MiB"),

@@ -12,15 +12,14 @@ from contextlib import suppress
 
 import msgspec
 
-from core.domain.keys import Address, session_key
-from tests.harness.kills import in_doubt
+from tests.harness.kills import doubts
 from tests.harness.lab import Lab, Place, Zygote
 from tests.harness.soak.books import Books, audit
 from tests.harness.soak.crowd import Person
-from tests.harness.soak.gauge import SAME_AGE, Change, Sample, sample, slopes, watched
+from tests.harness.soak.gauge import SAME_AGE, Change, Sample, sample, slopes, warm, watched
 from tests.harness.soak.judge import Account, Evidence, judged
 from tests.harness.soak.words import DOUBTFUL, REMIND_SECONDS, Words
-from tests.standins.telegram import TOKEN
+from tests.standins.openai import COMPLETIONS
 
 FIRST_ID = 1001
 TIDY_SECONDS = 5.0
@@ -30,7 +29,9 @@ SETTLED_WITHIN = 240.0
 MAX_FAILED = 0.01
 RSS_GROWTH = 8.0
 """MiB, between the first and the last quarter of the lives, each at the same age."""
-FILES_GROWTH = 5
+FILES_GROWTH = 10
+CALM_FILES_EACH = 1
+"""Open connections are kept for those who talk at the same time."""
 CALM_RSS_GROWTH = 24.0
 """MiB, in one life: sessions that stay open are kept in memory."""
 
@@ -82,10 +83,11 @@ class Killer:
     async def strikes(self, until: float) -> None:
         while time.monotonic() < until:
             life = await self._ready()
-            pause = self._dice.uniform(*self._pause)
-            await asyncio.sleep(min(pause, SAME_AGE))
-            self.young += [one for one in (sample(self._lab),) if one is not None]
-            await asyncio.sleep(max(0.0, pause - SAME_AGE))
+            ends = time.monotonic() + self._dice.uniform(*self._pause)
+            await warm(self._lab, lambda end=ends: time.monotonic() + SAME_AGE >= end)
+            if COMPLETIONS in self._lab.calls[life]:
+                self.young += [one for one in (sample(self._lab),) if one is not None]
+            await asyncio.sleep(max(0.0, ends - time.monotonic()))
             await self._ends(life)
 
     async def _ends(self, life: int) -> None:
@@ -102,7 +104,7 @@ class Killer:
             await asyncio.sleep(0.02)
 
     async def _ready(self) -> int:
-        while (await self._lab.readiness())[0] != 200:
+        while (await self._lab.readiness())[0] != 200:  # noqa: ASYNC110
             await asyncio.sleep(LOOK_SECONDS)
         return self._lab.lives
 
@@ -155,7 +157,7 @@ class _Run:
             for person in self._people:
                 group.create_task(person.lives(over))
             await self._killer.strikes(storm)
-            self._calm = await watched(self._lab, over, every=min(1.0, plan.calm / 20 + 0.05))
+            self._calm = await watched(self._lab, over, every=min(1.0, plan.calm / 20))
         await self._settles()
         tidy.cancel()
         await self._lab.down()
@@ -183,7 +185,7 @@ class _Run:
     def outcome(self, books: Books, words: Words) -> Outcome:
         lab, killer = self._lab, self._killer
         charges = Counter(line.split()[1] for line in lab.effects if line.startswith("charge "))
-        evidence = Evidence(books.outcomes, self._doubts(), charges)
+        evidence = Evidence(books.outcomes, doubts(lab.writes()), charges)
         accounts = [judged(person, evidence) for person in self._people]
         young, calm = Change.of(killer.young), Change.of(self._calm)
         faults = [
@@ -193,7 +195,7 @@ class _Run:
             *words.mixed,
             *lab.model.violations,
             *_totals(accounts, books),
-            *_growth(young, calm),
+            *_growth(young, calm, len(self._people)),
             *_unexpected(lab.codes),
         ]
         return Outcome(
@@ -215,18 +217,6 @@ class _Run:
             settled_in=self._settled_in,
         )
 
-    def _doubts(self) -> Counter[int]:
-        """Rows left in doubt, by the person whose chat they are of."""
-        keys = {_key(person.id): person.id for person in self._people}
-        rows = [row for writes in self._lab.writes().values() for row in in_doubt(writes)]
-        return Counter(keys[row.partition("@")[0]] for row in rows)
-
-
-def _key(person: int) -> str:
-    bot, _, _ = TOKEN.partition(":")
-    address = Address(platform="telegram", account=bot, chat_type="dm", chat=str(person))
-    return str(session_key(address, str(person)))
-
 
 def _totals(accounts: Sequence[Account], books: Books) -> list[str]:
     """P1: what was taken is what was sent, and each has one end."""
@@ -239,13 +229,16 @@ def _totals(accounts: Sequence[Account], books: Books) -> list[str]:
     return found
 
 
-def _growth(young: Change, calm: Change) -> list[str]:
+def _growth(young: Change, calm: Change, people: int) -> list[str]:
+    limits = (
+        ("young", young, RSS_GROWTH, FILES_GROWTH),
+        ("calm", calm, CALM_RSS_GROWTH, people * CALM_FILES_EACH),
+    )
     found: list[str] = []
-    for what, change, most in (("young", young, RSS_GROWTH), ("calm", calm, CALM_RSS_GROWTH)):
-        grown = change.rss[1] - change.rss[0]
-        found += [f"the {what} life has {grown:.1f} MiB more in the end"] * (grown > most)
-        files = change.files[1] - change.files[0]
-        found += [f"the {what} life has {files:.0f} files more open"] * (files > FILES_GROWTH)
+    for what, change, rss, files in limits:
+        more, open_ = change.rss[1] - change.rss[0], change.files[1] - change.files[0]
+        found += [f"the {what} life has {more:.1f} MiB more in the end"] * (more > rss)
+        found += [f"the {what} life has {open_:.0f} files more open"] * (open_ > files)
     return found
 
 
