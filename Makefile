@@ -17,8 +17,9 @@ BIN := .venv/bin
 PYTHON ?=
 LOCK_FLAGS ?=
 PYTEST_FLAGS ?=
+SOAK_FLAGS ?=
 
-.PHONY: help run test check bench matrix fix lock clean
+.PHONY: help run test check bench matrix soak fix lock clean
 
 help:
 	@echo "make run     talk to the bot in this terminal (no key needed)"
@@ -27,6 +28,7 @@ help:
 	@echo "make fix     format, and repair what the linter can"
 	@echo "make bench   measure; prints the ratios of docs/performance.md"
 	@echo "make matrix  kill the service at every durable point"
+	@echo "make soak    ten minutes of talk and random kills; writes docs/soak.md"
 	@echo "make lock    compile requirements*.txt from pyproject.toml (LOCK_FLAGS=--upgrade)"
 	@echo "make clean   remove .venv and caches"
 
@@ -47,6 +49,9 @@ bench: .venv/.dev-stamp
 
 matrix: .venv/.dev-stamp
 	@$(BIN)/python -m pytest -q -n 2 --dist worksteal -m matrix $(PYTEST_FLAGS)
+
+soak: .venv/.dev-stamp
+	@$(BIN)/python -m tests.harness.soak --write docs/soak.md $(SOAK_FLAGS)
 
 fix: .venv/.dev-stamp
 	@$(BIN)/ruff check --fix --quiet . ; $(BIN)/ruff format --quiet .

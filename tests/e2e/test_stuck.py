@@ -69,8 +69,12 @@ class Scene:
     async def answers(self, user: User, said: str) -> None:
         await self.until(lambda: answered(user, said) > 0)
 
-    async def ends(self) -> None:
+    async def rests(self) -> None:
+        """A preview that is complete looks just like its answer: nothing is under way any more."""
         await self.lab.settled(PATIENCE)
+
+    async def ends(self) -> None:
+        await self.rests()
         await self.lab.down()
 
     def surplus(self, user: User) -> int:
@@ -156,6 +160,7 @@ async def test_what_kills_while_the_model_is_asked_is_put_aside_and_can_be_broug
 
         play.ada.says("hello again")
         await play.answers(play.ada, "hello again")
+        await play.rests()
         assert FATAL not in str(lab.model.requests[-1]["messages"])
         lab.spoil = lambda call: None
         play.ada.says("/resume")

@@ -19,6 +19,8 @@ from tests.harness.soak.page import as_markdown
 from tests.harness.soak.run import Outcome, Plan, soak
 from tests.postgres import running_postgres
 
+KILLS_A_MINUTE = 6
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.harness.soak", description=__doc__)
@@ -29,7 +31,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--write", type=Path, metavar="FILE", help="put the table into this page")
     options = parser.parse_args(arguments)
     seconds = 60 * options.minutes
-    plan = Plan(people=options.users, seconds=seconds, calm=seconds / 6, seed=options.seed)
+    plan = Plan(
+        people=options.users,
+        seconds=seconds,
+        kills=int(options.minutes * KILLS_A_MINUTE),
+        calm=seconds / 6,
+        seed=options.seed,
+    )
     load = os.getloadavg()[0]
     outcome = _run(plan, options.database)
     remarks = [

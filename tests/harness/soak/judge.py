@@ -20,8 +20,8 @@ GROWING = ("You wrote ", SEEING, CHARGED, FORGET)
 
 
 class Account(msgspec.Struct, kw_only=True):
-    """Of one person. ``extra`` are messages of the bot's too many, of which ``allowed`` may be;
-    ``gaps`` are the seconds from a message to its whole answer."""
+    """Of one person. ``extra`` are messages of the bot's too many, of which ``allowed`` may be,
+    since kills left so many in doubt; ``gaps`` are the seconds from a message to its whole answer."""
 
     faults: list[str] = []
     sent: int = 0
@@ -57,7 +57,7 @@ class _Judge:
 
     def account(self) -> Account:
         person, outcomes = self._person, self._evidence.outcomes
-        extra, allowed = self._extra(), self._allowed()
+        extra, allowed = self._extra(), self._evidence.doubts.get(self._person.key, 0)
         found = [
             *self._unaccounted(),
             *self._orders_unanswered(),
@@ -147,12 +147,14 @@ class _Judge:
         return [f"nobody reminded of {w}" for w in answered if not self._reminds(w)]
 
     def _extra(self) -> int:
-        """Doubles, and beginnings of answers that nobody went on with."""
+        """Doubles and beginnings that nobody went on with; but for those that a stop left, and
+        what was to be answered anew."""
         orders = Counter(sent.kind for sent in self._person.sent)
         surplus = [self._replies(order) - orders[order] for order in REPLIES]
         surplus += [self._reminds(s.what) - 1 for s in self._said if s.kind == "remind"]
-        remains = sum(_is_beginning(text) for text in self._texts)
-        return sum(max(0, one) for one in surplus) + remains + self._repeated()
+        surplus.append(sum(map(_is_beginning, self._texts)) - self._ends())
+        surplus.append(self._repeated() - self._count(("Trying again.",)))
+        return sum(max(0, one) for one in surplus)
 
     def _repeated(self) -> int:
         seen: set[str] = set()
@@ -162,11 +164,6 @@ class _Judge:
             repeated += bool(said & seen)
             seen |= said
         return repeated
-
-    def _allowed(self) -> int:
-        """A kill's doubts, the beginnings that a stop left, and what was to be answered anew."""
-        again = self._count(("Trying again.",))
-        return self._evidence.doubts.get(self._person.key, 0) + self._ends() + again
 
     def _gaps(self) -> list[float]:
         """Not of those who retry: what was put aside has no time of its own."""

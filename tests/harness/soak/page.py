@@ -42,7 +42,7 @@ def _rows(outcome: Outcome) -> list[Row]:
         ("… answered", f"{sum(one.answered for one in accounts):,}"),
         ("… stopped by their user, who was told", f"{sum(one.discarded for one in accounts):,}"),
         ("… failed, and said so", f"{failed} (≤ {MAX_FAILED:.0%})"),
-        ("messages of the bot that came twice or stayed behind", _extra(outcome)),
+        ("messages of the bot that came twice, or were left unfinished", _extra(outcome)),
         ("charges made by an unsafe tool", f"{outcome.charges}, none twice for one message"),
         ("… answered as «I think», since a kill left it open", f"{outcome.unsure}"),
         ("calls of the model", f"{outcome.model_calls:,}"),
@@ -51,7 +51,10 @@ def _rows(outcome: Outcome) -> list[Row]:
         (f"memory {_of(outcome.young)}", f"{_rss(outcome.young)} (≤ +{RSS_GROWTH:.0f} MiB)"),
         (f"open files {_of(outcome.young)}", f"{_files(outcome.young)} (≤ +{FILES_GROWTH})"),
         ("memory of the calm life, first and last quarter", _calm(outcome)),
-        ("open files of the calm life", f"{_files(outcome.calm)} (≤ +{plan.people * CALM_FILES_EACH})"),
+        (
+            "open files of the calm life",
+            f"{_files(outcome.calm)} (≤ +{plan.people * CALM_FILES_EACH})",
+        ),
         ("… a minute", f"{outcome.slope[0]:+.2f} MiB, {outcome.slope[1]:+.2f} files"),
         ("events stored", f"{books.events:,}"),
         ("database, log", f"{books.mib:.1f} MiB, {outcome.log_mib:.1f} MiB"),
@@ -60,7 +63,7 @@ def _rows(outcome: Outcome) -> list[Row]:
 
 def _extra(outcome: Outcome) -> str:
     seen = sum(one.extra for one in outcome.accounts)
-    return f"{seen}, of {sum(one.allowed for one in outcome.accounts)} that may"
+    return f"{seen}, of {sum(one.allowed for one in outcome.accounts)} that kills left in doubt"
 
 
 def _gaps(gaps: Sequence[float]) -> str:
