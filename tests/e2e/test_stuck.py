@@ -32,10 +32,10 @@ ATTEMPTS = 5
 RESUMES = 20
 RATE = 12.0
 """The waits of 5, 30 and 60 seconds take 0.4, 2.5 and 5."""
-PATIENCE = 60.0
+PATIENCE = 150.0
 FATAL = "what you hear kills you"
 GIVEN_UP = "I could not finish this"
-pytestmark = pytest.mark.timeout(240)
+pytestmark = pytest.mark.timeout(400)
 
 
 class Scene:
@@ -120,12 +120,10 @@ async def test_a_tool_that_kills_is_told_from_those_that_died_with_it(
 ) -> None:
     async with scene(forks, tmp_path, RATE) as play:
         lab = play.lab
-        lab.model.hold()
-        play.ada.says(DIE)
-        play.bea.says(SLOW)
         play.cleo.says(SLOW_TOOL)
-        await play.until(lambda: len(lab.model.requests) == 3)
-        lab.model.release()
+        play.bea.says(SLOW)
+        await play.until(lambda: len(play.done("charge")) == 1)
+        play.ada.says(DIE)
         await play.until(lambda: lab.died == 1 + 3)
         play.dora.says("are you there")
         await play.answers(play.dora, "are you there")
@@ -221,6 +219,7 @@ async def test_a_job_that_gets_on_and_never_ends_is_given_up_after_twenty_resume
         assert "without getting any further" not in told
 
 
+@pytest.mark.matrix
 async def test_an_unsafe_tool_that_kills_each_time_it_is_called_anew_ends_with_the_resumes(
     forks: Zygote, tmp_path: Path
 ) -> None:

@@ -21,7 +21,7 @@ GROWING = ("You wrote ", SEEING, CHARGED, FORGET)
 
 class Account(msgspec.Struct, kw_only=True):
     """Of one person. ``extra`` are messages of the bot's too many, of which ``allowed`` may be,
-    since kills left so many in doubt; ``gaps`` are the seconds from a message to its whole answer."""
+    since kills left so many in doubt; ``gaps`` are the seconds from a message to its answer."""
 
     faults: list[str] = []
     sent: int = 0
