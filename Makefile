@@ -18,8 +18,9 @@ PYTHON ?=
 LOCK_FLAGS ?=
 PYTEST_FLAGS ?=
 MATRIX_FLAGS ?=
+SOAK_FLAGS ?=
 
-.PHONY: help run test check bench matrix fix lock clean
+.PHONY: help run test check bench matrix soak fix lock clean
 
 help:
 	@echo "make run     talk to the bot in this terminal (no key needed)"
@@ -28,6 +29,7 @@ help:
 	@echo "make fix     format, and repair what the linter can"
 	@echo "make bench   measure; prints the ratios of docs/performance.md"
 	@echo "make matrix  kill the service at every durable point; writes docs/kill-matrix.md"
+	@echo "make soak    ten minutes of talk and random kills; writes docs/soak.md"
 	@echo "make lock    compile requirements*.txt from pyproject.toml (LOCK_FLAGS=--upgrade)"
 	@echo "make clean   remove .venv and caches"
 
@@ -48,6 +50,9 @@ bench: .venv/.dev-stamp
 
 matrix: .venv/.dev-stamp
 	@$(BIN)/python -m tests.harness $(MATRIX_FLAGS)
+
+soak: .venv/.dev-stamp
+	@$(BIN)/python -m tests.harness.soak --write docs/soak.md $(SOAK_FLAGS)
 
 fix: .venv/.dev-stamp
 	@$(BIN)/ruff check --fix --quiet . ; $(BIN)/ruff format --quiet .

@@ -78,8 +78,10 @@ def _attempt(draft: Draft, wish: ask.Attempt) -> None:
         return
     policy = draft.policy
     if turn.attempt >= policy.turn_max_attempts or turn.resumes >= policy.turn_max_resumes:
-        attempts = max(turn.attempt, turn.resumes)
-        fail_turn(draft, "no_progress", notices.NO_PROGRESS.format(attempts=attempts))
+        stuck = turn.attempt >= policy.turn_max_attempts
+        sentence = notices.NO_PROGRESS if stuck else notices.TOO_OFTEN
+        told = sentence.format(attempts=turn.attempt, resumes=turn.resumes)
+        fail_turn(draft, "no_progress", told)
         suspend(draft, "no_progress")
         start_next(draft)
         return

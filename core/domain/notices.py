@@ -13,11 +13,15 @@ STRANGER = (
     "If you run it, send `/start CODE` with the code from its log; "
     "otherwise ask its owner to let you in."
 )
-NO_PROGRESS = (
-    "I could not finish this: it broke off {attempts} times without getting any further, so I have "
-    "put it aside. Your next message starts a new conversation; /resume brings this one back and "
-    "/retry tries the last message again."
+_PUT_ASIDE = (
+    "so I have put it aside. Your next message starts a new conversation; /resume brings this one "
+    "back and /retry tries the last message again."
 )
+NO_PROGRESS = (
+    "I could not finish this: it broke off {attempts} times without getting any further, "
+    f"{_PUT_ASIDE}"
+)
+TOO_OFTEN = f"I could not finish this: I was interrupted {{resumes}} times over it, {_PUT_ASIDE}"
 SET_ASIDE = (
     "_(Our earlier conversation could not be read. It is kept for whoever runs me, and this is a "
     "new one: please send again what was not answered yet; its reminders will not come. "

@@ -3,7 +3,6 @@
 `make test` runs a spread of the cells, `make matrix` all of them.
 """
 
-import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -15,7 +14,6 @@ from tests.harness.database_matrix import DatabaseRunner, postgres_sites, sqlite
 from tests.harness.fault_matrix import FaultRunner
 from tests.harness.faults import ERRANDS, MODEL, NEW_MESSAGE, POLL, Errand, FaultResult
 from tests.harness.lab import Zygote, zygote
-from tests.harness.matrix import Ground
 
 SAMPLE = {
     (POLL, 2, "stored, answer lost"): "answered",
@@ -28,7 +26,6 @@ SAMPLE = {
 SQLITE_SAMPLE = {("disk full", 1), ("I/O error", 6), ("locked", 10)}
 POSTGRES_SAMPLE = {("PostgreSQL restarted", 5)}
 pytestmark = pytest.mark.timeout(600)
-everything = pytest.mark.parametrize("errand", ERRANDS, ids=lambda errand: errand.name)
 
 
 @pytest.fixture
@@ -38,14 +35,10 @@ async def forks() -> AsyncIterator[Zygote]:
 
 
 @pytest.fixture
-async def ground(forks: Zygote, tmp_path: Path) -> Ground:
-    base = tmp_path / "base.db"
-    await migrate(f"sqlite:///{base}")
-
-    async def database(folder: Path) -> str:
-        return f"sqlite:///{shutil.copy(base, folder / 'stillhere.db')}"
-
-    return Ground(zygote=forks, folder=tmp_path, database=database)
+async def base(tmp_path: Path) -> Path:
+    file = tmp_path / "base.db"
+    await migrate(f"sqlite:///{file}")
+    return file
 
 
 def named(name: str) -> Errand:
@@ -56,8 +49,10 @@ def complaints(results: list[FaultResult]) -> dict[str, list[str]]:
     return {f"{r.fault}, at {r.call}": r.faults for r in results if r.faults}
 
 
-async def test_a_sample_of_what_goes_wrong_outside(ground: Ground) -> None:
-    runner = FaultRunner(ground, named("plain answer"))
+async def test_a_sample_of_what_goes_wrong_outside(
+    forks: Zygote, tmp_path: Path, base: Path
+) -> None:
+    runner = FaultRunner(forks, tmp_path, base, named("plain answer"))
     cells = [c for c in await runner.cells() if (c.call, c.number, c.way.name) in SAMPLE]
     results = await runner.run(cells)
     assert complaints(results) == {}
@@ -91,34 +86,6 @@ async def test_a_restart_of_postgresql_in_mid_turn(forks: Zygote, tmp_path: Path
         results = await runner.run(cells)
     assert complaints(results) == {}
     assert len(results) == len(POSTGRES_SAMPLE)
-
-
-@pytest.mark.matrix
-@pytest.mark.timeout(5400)
-@everything
-async def test_every_fault_of_every_outside_call(ground: Ground, errand: Errand) -> None:
-    runner = FaultRunner(ground, errand)
-    assert complaints(await runner.run(await runner.cells())) == {}
-
-
-@pytest.mark.matrix
-@pytest.mark.timeout(5400)
-@everything
-async def test_every_fault_of_the_disk(forks: Zygote, tmp_path: Path, errand: Errand) -> None:
-    async with sqlite_sites(tmp_path / "disks") as (sites, why_not):
-        _skip_if(why_not)
-        runner = DatabaseRunner(forks, tmp_path, errand, sites)
-        assert complaints(await runner.run(await runner.cells(SQLITE_FAULTS))) == {}
-
-
-@pytest.mark.matrix
-@pytest.mark.postgres
-@pytest.mark.timeout(5400)
-@everything
-async def test_every_fault_of_postgresql(forks: Zygote, tmp_path: Path, errand: Errand) -> None:
-    with postgres_sites() as sites:
-        runner = DatabaseRunner(forks, tmp_path, errand, sites)
-        assert complaints(await runner.run(await runner.cells(POSTGRES_FAULTS))) == {}
 
 
 def _skip_if(why: str) -> None:

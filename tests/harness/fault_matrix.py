@@ -5,10 +5,12 @@ import asyncio
 import shutil
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from storage.migrate import migrate
 from tests.harness.checks import Screen, books, effects_of
 from tests.harness.faults import (
     AFTER,
@@ -21,8 +23,8 @@ from tests.harness.faults import (
     Outcome,
     cells_of,
 )
-from tests.harness.lab import Lab, Place
-from tests.harness.matrix import AT_A_TIME, CELL_SECONDS, LEASE, LOG_TAIL, Ground
+from tests.harness.lab import Lab, Place, Zygote
+from tests.harness.matrix import AT_A_TIME, CELL_SECONDS, LEASE, LOG_TAIL
 from tests.harness.scenarios import Stage
 from tests.standins.base import Call, StandIn
 from tests.standins.faults import Fault, Refuse
@@ -204,10 +206,13 @@ def _noise(log: str) -> list[str]:
 
 
 class FaultRunner:
-    """Of one errand, over the calls that it makes."""
+    """Of one errand, over the calls that it makes. ``base`` is a SQLite file that has its tables,
+    to be copied."""
 
-    def __init__(self, ground: Ground, errand: Errand) -> None:
-        self._ground = ground
+    def __init__(self, zygote: Zygote, folder: Path, base: Path, errand: Errand) -> None:
+        self._zygote = zygote
+        self._folder = folder
+        self._base = base
         self._errand = errand
         self._places = asyncio.Semaphore(AT_A_TIME)
         self._number = 0
@@ -238,17 +243,18 @@ class FaultRunner:
 
     async def _lab(self, rate: float) -> Lab:
         self._number += 1
-        folder = self._ground.folder / f"{self._errand.name}{self._number}"
+        folder = self._folder / f"{self._errand.name}{self._number}"
         await asyncio.to_thread(folder.mkdir, parents=True)
+        copy = await asyncio.to_thread(shutil.copy, self._base, folder / "stillhere.db")
         place = Place(
             folder=folder,
-            database=await self._ground.database(folder),
-            environment={**self._errand.environment, **self._ground.environment},
+            database=f"sqlite:///{copy}",
+            environment=self._errand.environment,
             lease=LEASE * rate,
             rate=rate,
             webhook=self._errand.webhook,
         )
-        return Lab(self._ground.zygote, place)
+        return Lab(self._zygote, place)
 
     async def _run(self, cell: FaultCell) -> FaultResult:
         lab = await self._lab(cell.way.rate)
@@ -308,10 +314,13 @@ def outcome_of(found: list[str], told: bool, extra: int) -> Outcome:
     return "said to have failed" if told else "answered"
 
 
-async def run_faults(ground: Ground) -> list[FaultResult]:
+async def run_faults(zygote: Zygote, folder: Path) -> list[FaultResult]:
     """Every fault of every outside call, of all errands."""
+    await asyncio.to_thread(folder.mkdir, parents=True)
+    base = folder / "base.db"
+    await migrate(f"sqlite:///{base}")
     results: list[FaultResult] = []
     for errand in ERRANDS:
-        runner = FaultRunner(ground, errand)
+        runner = FaultRunner(zygote, folder, base, errand)
         results += await runner.run(await runner.cells())
     return results

@@ -1,5 +1,6 @@
 """Where a process is killed, and what a run passed by; it kills nothing itself."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
@@ -65,3 +66,12 @@ def _in_doubt(writes: Sequence[Write]) -> set[str]:
     begins = ("claim", "open_preview")
     begun = {write.row for write in writes if write.name in begins and write.row}
     return begun - {write.row for write in writes if write.name not in begins and write.done}
+
+
+def doubts(writes: Mapping[int, Sequence[Write]]) -> Counter[str]:
+    """By session key, how many messages may have come twice: those that a life had not settled when
+    it ended, and those that it wrote down as unknown."""
+    rows: list[str] = []
+    for passed in writes.values():
+        rows += _in_doubt([write for write in passed if write.name != "unknown"])
+    return Counter(row.partition("@")[0] for row in rows)

@@ -18,13 +18,15 @@ REMINDED = "the kettle"
 BUSY = "you will be busy"
 BUSY_SECONDS = 90
 DIE = "do not come back"
+LEAP = "jump until it works"
+ENDLESS = "never be done"
 JOB = "do the long job"
 JOB_STEPS = 10
 FIRST = "what did I say first"
 UNKNOWN = "outcome unknown"
 WORD_PAUSE = 0.12
 PARTS = 5
-SPECIAL = (HANG, SLOW, LONG, TOOLS, SLOW_TOOL, REMIND, BUSY, DIE, JOB, FIRST)
+SPECIAL = (HANG, SLOW, LONG, TOOLS, SLOW_TOOL, REMIND, BUSY, DIE, LEAP, ENDLESS, JOB, FIRST)
 _ENDED = (f"{NOTE} This was stopped", f"{NOTE} This could not")
 _OF_ECHO = re.compile(r"You wrote (.*?) and I read it well")
 
@@ -88,7 +90,9 @@ def _call(said: list[str], results: list[str]) -> Reply | None:
         return _calls(ToolCall("remind_me", {"text": REMINDED, "seconds": 1.5}))
     if DIE in said:
         return _calls(ToolCall("die"))
-    if JOB in said and done < JOB_STEPS:
+    if LEAP in said:
+        return _calls(ToolCall("leap"))
+    if ENDLESS in said or (JOB in said and done < JOB_STEPS):
         return _calls(ToolCall("look"))
     return None
 

@@ -52,6 +52,14 @@ async def die(arguments: NoArguments, context: ToolContext) -> ToolOutput:
     return ToolOutput(value="not dead")
 
 
+async def leap(arguments: NoArguments, context: ToolContext) -> ToolOutput:
+    """As ``die``, where nobody may know whether it did something before."""
+    note(os.environ[LEDGER], f"leap - {context.call_key}")
+    os.kill(os.getpid(), signal.SIGKILL)
+    await asyncio.sleep(60)
+    return ToolOutput(value="landed")
+
+
 TOOLS: dict[str, Tool] = {
     "look": FunctionTool(
         name="look",
@@ -75,6 +83,14 @@ TOOLS: dict[str, Tool] = {
         arguments=NoArguments,
         act=die,
         effect="idempotent",
+        timeout=10,
+    ),
+    "leap": FunctionTool(
+        name="leap",
+        description="Does not come back, and may have done anything.",
+        arguments=NoArguments,
+        act=leap,
+        effect="unsafe",
         timeout=10,
     ),
     "remind_me": REMIND_ME,

@@ -47,6 +47,19 @@ def test_what_waits_behind_a_turn_that_kills_is_answered() -> None:
     assert world.ledger == {"u1": "failed", "u2": "answered"}
 
 
+def test_a_task_that_is_interrupted_too_often_is_put_aside_with_the_true_reason() -> None:
+    world = World()
+    world.says("a long task")
+    for _ in range(21):
+        world.replies("", *calls("look"))
+        world.runs("c1")
+        world.comes_back()
+
+    assert world.state.phase is Phase.SUSPENDED
+    assert "interrupted 20 times" in world.texts[-1]
+    assert "without getting any further" not in world.texts[-1]
+
+
 def test_a_long_task_lives_through_many_deploys() -> None:
     world = World()
     world.says("a long task")
