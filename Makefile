@@ -49,6 +49,7 @@ bench: .venv/.dev-stamp
 	@$(BIN)/python -m benchmarks
 
 matrix: .venv/.dev-stamp
+	@$(BIN)/python -m pytest -q -m matrix $(PYTEST_FLAGS)
 	@$(BIN)/python -m tests.harness $(MATRIX_FLAGS)
 
 soak: .venv/.dev-stamp

@@ -19,7 +19,11 @@ from pathlib import Path
 from storage.migrate import migrate
 from tests.harness.blocks import Block, Outcome, all_blocks
 from tests.harness.crew import WORKERS, run_blocks
-from tests.harness.page import Caught, Where, page
+from tests.harness.database_matrix import run_database_faults
+from tests.harness.fault_matrix import run_faults
+from tests.harness.faults import FaultResult
+from tests.harness.lab import zygote
+from tests.harness.page import Caught, Found, Where, page
 from tests.harness.worker import BASE
 from tests.planted.kills import KILL_BUGS, KillBug, plant
 from tests.postgres import PostgresServer, running_postgres
@@ -32,21 +36,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.harness", description=__doc__)
     parser.add_argument("--write", type=Path, default=PAGE, metavar="FILE")
     parser.add_argument("--only", type=int, default=0, metavar="N", help="cells a block; 0 for all")
-    parser.add_argument("--scenario", default="", metavar="TEXT", help="only those named like this")
+    parser.add_argument(
+        "--scenario", default="", metavar="TEXT", help="only those named like this, and no faults"
+    )
     options = parser.parse_args(arguments)
     began = time.monotonic()
     blocks = [block for block in all_blocks() if options.scenario in block.scenario]
     bugs = [bug for bug in KILL_BUGS if options.scenario in bug.scenario]
     with tempfile.TemporaryDirectory(prefix="matrix-") as folder, running_postgres() as server:
-        outcomes, caught = asyncio.run(run(blocks, bugs, Path(folder), server, options.only))
+        found = asyncio.run(run(blocks, bugs, Path(folder), server, options))
     where = Where(
         commit=_commit(),
         date=f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
         machine=f"{os.cpu_count()} cores, Python {platform.python_version()}",
         minutes=(time.monotonic() - began) / 60,
     )
-    options.write.write_text(page(where, outcomes, caught), encoding="utf-8")
-    return int(_is_red(outcomes, caught))
+    options.write.write_text(page(where, found), encoding="utf-8")
+    _say(f"{found.cells} cells, {found.red} red; missed: {found.missed}")
+    return int(bool(found.red or found.missed))
 
 
 async def run(
@@ -54,12 +61,27 @@ async def run(
     bugs: Sequence[KillBug],
     folder: Path,
     server: PostgresServer,
-    only: int,
-) -> tuple[list[Outcome], list[Caught]]:
+    options: argparse.Namespace,
+) -> Found:
     await server.execute(f'CREATE DATABASE "{BASE}"')
     await migrate(server.url(BASE))
-    outcomes = await run_blocks(blocks, folder, _tell, pg_port=server.port, only=only)
-    return outcomes, await _catch(bugs, folder)
+    outcomes = await run_blocks(blocks, folder, _tell, pg_port=server.port, only=options.only)
+    caught, faults = await asyncio.gather(_catch(bugs, folder), _spoil(folder, options))
+    return Found(outcomes=outcomes, faults=faults, caught=caught)
+
+
+async def _spoil(folder: Path, options: argparse.Namespace) -> list[FaultResult]:
+    """Every fault; none when only some scenarios are wanted."""
+    if options.scenario or options.only:
+        return []
+    async with zygote() as forks:
+        results = await run_faults(forks, folder / "faults")
+        results += await run_database_faults(forks, folder / "database faults")
+    for result in results:
+        if result.faults:
+            _say(f"     {result.fault}, at {result.call}: {result.faults[:FAULTS_SHOWN]}")
+    _say(f"{sum(bool(r.faults) for r in results):4} of {len(results):4} red  faults beside kills")
+    return results
 
 
 async def _catch(bugs: Iterable[KillBug], folder: Path) -> list[Caught]:
@@ -102,11 +124,6 @@ def _commit() -> str:
 
     changed = git("status", "--porcelain", "--untracked-files=no").strip()
     return git("rev-parse", "--short", "HEAD").strip() + (" with changes" if changed else "")
-
-
-def _is_red(outcomes: Iterable[Outcome], caught: Iterable[Caught]) -> bool:
-    missed = any(not bug.red for bug in caught)
-    return missed or any(outcome.red or outcome.trouble for outcome in outcomes)
 
 
 if __name__ == "__main__":

@@ -249,7 +249,7 @@ class FaultRunner:
         place = Place(
             folder=folder,
             database=f"sqlite:///{copy}",
-            environment=self._errand.environment,
+            environment=dict(self._errand.environment),
             lease=LEASE * rate,
             rate=rate,
             webhook=self._errand.webhook,

@@ -1,13 +1,15 @@
 """docs/kill-matrix.md, written from what a run found; it runs nothing."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
 import msgspec
 
 from tests.harness.blocks import DATABASES, GRADES, Outcome, scenario_of
+from tests.harness.faults import FaultResult
 from tests.harness.kills import Cell
 
+ENDS = ("answered", "said to have failed", "doubled", "red")
 SHOWN = 3
 """Cells named for each planted bug."""
 HEAD = """# The kill matrix
@@ -49,21 +51,39 @@ class Caught(msgspec.Struct, frozen=True, kw_only=True):
     trouble: str = ""
 
 
-def page(
-    where: Where, outcomes: Sequence[Outcome], caught: Sequence[Caught], more: Iterable[str] = ()
-) -> str:
-    """``more`` are sections that others write."""
-    sections = [HEAD, _where(where, outcomes), _scenarios(outcomes), _twice(outcomes)]
-    sections += [_grades(outcomes), *more, _bugs(caught)]
-    return "\n".join(section for section in sections if section).rstrip() + "\n"
+class Found(msgspec.Struct, frozen=True, kw_only=True):
+    """All that a run found."""
+
+    outcomes: Sequence[Outcome]
+    faults: Sequence[FaultResult]
+    caught: Sequence[Caught]
+
+    @property
+    def red(self) -> int:
+        blocks = sum(len(outcome.red) + bool(outcome.trouble) for outcome in self.outcomes)
+        return blocks + sum(bool(result.faults) for result in self.faults)
+
+    @property
+    def cells(self) -> int:
+        return sum(len(outcome.results) for outcome in self.outcomes) + len(self.faults)
+
+    @property
+    def missed(self) -> list[str]:
+        return [bug.name for bug in self.caught if not bug.red]
 
 
-def _where(where: Where, outcomes: Sequence[Outcome]) -> str:
-    cells = sum(len(outcome.results) for outcome in outcomes)
-    red = sum(len(outcome.red) + bool(outcome.trouble) for outcome in outcomes)
+def page(where: Where, found: Found) -> str:
+    outcomes = found.outcomes
+    sections = [HEAD, _where(where, found), _scenarios(outcomes), _twice(outcomes)]
+    sections += [_grades(outcomes), _faults(found.faults), _bugs(found.caught)]
+    return "\n".join(sections).rstrip() + "\n"
+
+
+def _where(where: Where, found: Found) -> str:
     return (
         f"Commit {where.commit}, {where.date}, {where.machine}, {where.minutes:.0f} minutes: "
-        f"**{cells:,} cells, {red} red**.\n"
+        f"**{found.cells:,} cells, {found.red} red**; {len(found.caught)} planted bugs, "
+        f"{len(found.missed)} missed.\n"
     )
 
 
@@ -137,6 +157,22 @@ def _asked_again(outcomes: Sequence[Outcome], like: Outcome) -> int:
     same = [o for o in outcomes if o.block.scenario == like.block.scenario]
     least = min((result.asked for outcome in same for result in outcome.results), default=0)
     return sum(result.asked > least for result in like.results)
+
+
+def _faults(results: Sequence[FaultResult]) -> str:
+    text = (
+        "One thing around the living service goes wrong once: an outside call, at each place of "
+        "the scenario, or the database, at each write. The service is not started again. Its user "
+        "gets an answer or is told of the failure, her next message is answered, the books add up, "
+        "and `/readyz` says what is wrong while it is, and is well again afterwards."
+    )
+    rows: list[list[object]] = []
+    for name in dict.fromkeys((result.scenario, result.fault) for result in results):
+        ends = Counter(r.outcome for r in results if (r.scenario, r.fault) == name)
+        rows.append([f"{name[1]} ({name[0]})", ends.total(), *(ends[end] for end in ENDS)])
+    ends = Counter(result.outcome for result in results)
+    rows.append(["**all**", ends.total(), *(ends[end] for end in ENDS)])
+    return f"## Faults beside kills\n\n{text}\n\n{table(('fault', 'cells', *ENDS), rows)}"
 
 
 def _bugs(caught: Sequence[Caught]) -> str:
