@@ -10,7 +10,16 @@ from core.domain.fold import apply
 from core.domain.ledger import Ledger
 from core.domain.state import Phase, SessionState
 from tests.harness.kills import Cell, may_double
-from tests.harness.scenarios import CHARGED, HANGING, SEEING, TAKEN, Scenario, Stage, Wishes
+from tests.harness.scenarios import (
+    CHARGED,
+    HANGING,
+    PICKED_UP,
+    SEEING,
+    TAKEN,
+    Scenario,
+    Stage,
+    Wishes,
+)
 from tests.harness.scripted import echoed
 
 AT_WORK = (Phase.THINKING, Phase.ACTING)
@@ -85,7 +94,7 @@ class Screen:
     def _is_known(self, text: str) -> bool:
         wishes = self._wishes
         heads = (*wishes.said, *(head for some in wishes.one_of for head in some))
-        notices = (TAKEN,) if wishes.given_up else ()
+        notices = (PICKED_UP, TAKEN) if wishes.given_up else (PICKED_UP,)
         wanted = {*wishes.answered, *wishes.given_up}
         may = any(_same(text, said) for said in wishes.may)
         return may or text.startswith((*heads, *notices)) or bool(wanted & set(echoed(text)))
@@ -129,6 +138,8 @@ async def _order(stage: Stage) -> list[str]:
     """A message never finds a turn at work that nobody works on: what a crash did is recorded
     before any message is taken."""
     found: list[str] = []
+    if not stage.lab.has_one_owner:
+        return found
     for key, log in (await stage.lab.logs()).items():
         found += [f"{key}: {said!r} was taken before recovery" for said in _too_early(key, log)]
     return found

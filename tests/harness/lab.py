@@ -157,6 +157,11 @@ class Lab:
         if self._pid:
             os.kill(self._pid, signal.SIGKILL)
 
+    @property
+    def has_one_owner(self) -> bool:
+        """Nobody else can hold the leases of a process that died: they end with it."""
+        return self._place.database.startswith("sqlite")
+
     async def store(self) -> SqlStore:
         """For reading, as `stillhere sessions` does it beside the running service."""
         if self._store is None:

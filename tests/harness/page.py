@@ -42,7 +42,8 @@ class Where(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Caught(msgspec.Struct, frozen=True, kw_only=True):
-    """A planted bug, and the cells of its scenario that noticed it."""
+    """A planted bug, and the cells of its scenario that noticed it; ``trouble`` where the run
+    without a kill of ours did."""
 
     name: str
     scenario: str
@@ -69,7 +70,7 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def missed(self) -> list[str]:
-        return [bug.name for bug in self.caught if not bug.red]
+        return [bug.name for bug in self.caught if not bug.red and not bug.trouble]
 
 
 def page(where: Where, found: Found) -> str:
@@ -180,9 +181,12 @@ def _bugs(caught: Sequence[Caught]) -> str:
         "Each of these mistakes is planted in a copy of the code and its scenario run over all "
         "cells on SQLite. A matrix that stayed green would prove nothing."
     )
-    rows = [
-        [bug.name, bug.scenario, bug.cells, len(bug.red), "; ".join(map(str, bug.red[:SHOWN]))]
-        for bug in caught
-    ]
+    rows = [[bug.name, bug.scenario, bug.cells, len(bug.red), _caught_by(bug)] for bug in caught]
     head = ("planted bug", "scenario", "cells", "red", "caught by, for example")
     return f"## Planted bugs\n\n{text}\n\n{table(head, rows)}"
+
+
+def _caught_by(bug: Caught) -> str:
+    if bug.trouble:
+        return "the scenario itself, before any kill of ours"
+    return "; ".join(map(str, bug.red[:SHOWN]))

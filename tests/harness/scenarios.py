@@ -25,7 +25,7 @@ from tests.harness.scripted import (
 from tests.standins.telegram_chats import Message
 from tests.standins.telegram_user import User
 
-PATIENCE = 40.0
+PATIENCE = 90.0
 ADA = 7
 CHARGED = ("Charged once.", "Charged, I think.")
 STOPPED = "Stopped at step"
@@ -56,7 +56,8 @@ class Wishes(msgspec.Struct, frozen=True, kw_only=True):
     charges: int = 0
     """How many there may be at most; exactly so many when the answer is sure of it."""
     deaths: int = 0
-    """How often the turn may have killed the process at most."""
+    """How often the turn may have killed the process at most: once after the model's reply, which
+    is progress, and in five attempts without."""
 
 
 class Stage:
@@ -189,7 +190,7 @@ async def new_in_a_turn(stage: Stage) -> None:
 async def idle_reset(stage: Stage) -> None:
     stage.says("hello")
     await stage.read("hello")
-    await asyncio.sleep(2.2)
+    await asyncio.sleep(4.2)
     stage.says("are you there")
     await stage.read("are you there")
 
@@ -349,7 +350,7 @@ SCENARIOS = (
         play=idle_reset,
         wishes=Wishes(answered=("hello", "are you there"), said=(QUIET,)),
         environment={"IDLE_RESET_MINUTES": "1"},
-        rate=30.0,
+        rate=15.0,
     ),
     Scenario(
         name="reminder",
@@ -361,17 +362,15 @@ SCENARIOS = (
         name="waiting for the model",
         about="a rate limit of 90 seconds: the turn waits in the database",
         play=busy_model,
-        wishes=Wishes(answered=(BUSY,), may=(WAITS, PICKED_UP)),
-        rate=30.0,
+        wishes=Wishes(answered=(BUSY,), may=(WAITS,)),
+        rate=15.0,
     ),
     Scenario(
         name="a turn that kills",
-        about="a tool that takes the process with it is tried five times and put aside",
+        about="a tool that takes the process with it is tried five times more and put aside",
         play=killer,
-        wishes=Wishes(
-            answered=("a new start",), said=(PUT_ASIDE,), may=(PICKED_UP, SEEING), deaths=5
-        ),
-        rate=40.0,
+        wishes=Wishes(answered=("a new start",), said=(PUT_ASIDE,), may=(SEEING,), deaths=6),
+        rate=10.0,
     ),
     Scenario(
         name="deploy in mid-turn",
@@ -379,6 +378,7 @@ SCENARIOS = (
         play=downtime,
         wishes=Wishes(answered=("hello", HANG, "are you there"), may=(HANGING,)),
         environment={"DRAIN_SECONDS": "0.3"},
+        rate=8.0,
         twice=True,
     ),
     Scenario(

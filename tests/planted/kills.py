@@ -147,7 +147,7 @@ KILL_BUGS = (
         name="recovery comes after the intake",
         scenario="message during the downtime",
         edits=(
-            Edit("bots/app.py", "        await self._recovery.run()\n", ""),
+            Edit("bots/app.py", "        await insist(self._clock, self._recovery.run)\n", ""),
             Edit(
                 "bots/app.py",
                 '        self._life = "running"\n',
