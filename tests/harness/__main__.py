@@ -100,9 +100,8 @@ async def _catch(bugs: Iterable[KillBug], folder: Path) -> list[Caught]:
             red=[result.cell for result in found.red],
             trouble=found.trouble,
         )
-        _say(
-            f"{len(caught.red):4} of {caught.cells:4} red  planted: {bug.name} {found.trouble[:300]}"
-        )
+        why = found.trouble[:300]
+        _say(f"{len(caught.red):4} of {caught.cells:4} red  planted: {bug.name} {why}")
         return caught
 
     return await asyncio.gather(*(one(number, bug) for number, bug in enumerate(bugs)))
