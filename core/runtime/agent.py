@@ -169,6 +169,7 @@ class Agent:
             reply = await self._out.model.complete(request, preview.update)
         finally:
             await preview.close()
+        await preview.settled()
         at = self._out.clock.now()
         match reply:
             case ModelReply():
@@ -212,6 +213,7 @@ class Agent:
             done = await self._out.toolbox.run(state, effect, preview.update)
         finally:
             await preview.close()
+        await preview.settled()
         finish = ask.FinishTool(
             at=self._out.clock.now(),
             turn=effect.turn,

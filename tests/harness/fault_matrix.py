@@ -3,7 +3,7 @@ as the same process."""
 
 import asyncio
 import shutil
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
@@ -52,7 +52,7 @@ class Trouble:
         self._loop = asyncio.get_running_loop()
         self.struck = False
         self._since = 0.0
-        self._stream = cell.way.stream
+        self._stream: Mapping[str, int] = cell.way.stream
         self._respond = lab.model.respond
         self._tasks: set[asyncio.Task[None]] = set()
         lab.spoil = self._spoil
