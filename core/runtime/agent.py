@@ -176,6 +176,7 @@ class Agent:
             reply = await self._out.model.complete(request, preview.update)
         finally:
             await preview.close()
+        await preview.settled()
         at = self._out.clock.now()
         match reply:
             case ModelReply():
@@ -219,6 +220,7 @@ class Agent:
             done = await self._out.toolbox.run(state, effect, preview.update)
         finally:
             await preview.close()
+        await preview.settled()
         finish = ask.FinishTool(
             at=self._out.clock.now(),
             turn=effect.turn,

@@ -1,7 +1,7 @@
 """Shows an answer in the making: typing, then a message that grows; all of it best effort."""
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 import msgspec
@@ -14,6 +14,7 @@ from core.errors import PermanentError, StorageError, TransientError, UnknownOut
 from core.ports import Channel, Clock, Outbox
 from core.runtime.holder import Holder
 from core.runtime.limiter import Limiter
+from core.runtime.retrying import insist
 
 TICK = 0.4
 """Seconds between looks at the text."""
@@ -51,6 +52,7 @@ class Preview:
         self._muted = False
         self._resting = False
         self._task: asyncio.Task[None] | None = None
+        self._settling: asyncio.Task[None] | None = None
 
     def start(self) -> None:
         if self._task is None:
@@ -151,22 +153,30 @@ class Preview:
             sent = await self._stage.channel.send(message)
         except TransientError as error:
             self._slow_down(error)
-            await self._settle(message.id, outbox.retry(message.id, now, str(error)))
+            reason = str(error)
+            self._settle(lambda: outbox.retry(message.id, now, reason))
+            await self.settled()
             return True
         except (PermanentError, UnknownOutcomeError, asyncio.CancelledError) as error:
-            await self._settle(message.id, outbox.unknown(message.id, str(error) or "cut short"))
+            reason = str(error) or "cut short"
+            settling = self._settle(lambda: outbox.unknown(message.id, reason))
             if isinstance(error, asyncio.CancelledError):
+                await asyncio.wait({settling}, timeout=CLOSING)
                 raise
             return False
         self._platform_id, self._shown = sent, message.part
-        await self._settle(message.id, outbox.sent(message.id, sent, now))
+        self._settle(lambda: outbox.sent(message.id, sent, now))
         return True
 
-    async def _settle(self, message_id: str, done: Awaitable[None]) -> None:
-        try:
-            await asyncio.shield(done)
-        except StorageError as error:
-            log.warning("preview not settled", message=message_id, error=str(error))
+    def _settle(self, write: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
+        self._settling = asyncio.create_task(insist(self._stage.clock, write))
+        return self._settling
+
+    async def settled(self) -> None:
+        """Until the database knows what became of the message: only then does the answer that is to
+        edit it find it."""
+        if self._settling is not None:
+            await asyncio.shield(self._settling)
 
     def _slow_down(self, error: TransientError) -> None:
         if error.retry_after is not None:

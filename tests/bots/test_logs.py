@@ -109,3 +109,13 @@ def test_the_level_is_the_operators() -> None:
     structlog.get_logger("ours").error("but this")
     assert "not this" not in stream.getvalue()
     assert "but this" in stream.getvalue()
+
+
+def test_a_job_that_is_late_again_is_not_said_each_second() -> None:
+    stream = logging_to("json")
+    scheduler = logging.getLogger("apscheduler.scheduler")
+    scheduler.warning("Execution of job skipped: maximum number of running instances reached")
+    logging.getLogger("apscheduler.executors.default").error("Job raised an exception")
+    assert [json.loads(line)["event"] for line in stream.getvalue().splitlines()] == [
+        "Job raised an exception"
+    ]

@@ -18,7 +18,7 @@ from tests.harness.lab import Lab
 from tests.postgres import PostgresServer
 
 HELD_SECONDS = 2.0
-LOCKED_SECONDS = 8.0
+LOCKED_SECONDS = 6.5
 """Longer than a write waits for the lock, and then than a health check waits for a write."""
 DISK_SIZE = "12m"
 CHUNK = 4096

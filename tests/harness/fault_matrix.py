@@ -3,7 +3,7 @@ as the same process."""
 
 import asyncio
 import shutil
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -48,12 +48,13 @@ class Trouble:
     """Makes one call of a lab go wrong, as its cell wants it."""
 
     def __init__(self, lab: Lab, cell: FaultCell) -> None:
-        self.over = asyncio.Event()
+        self._over = asyncio.Event()
         self._lab = lab
         self._cell = cell
         self._loop = asyncio.get_running_loop()
-        self._struck = False
+        self.struck = False
         self._since = 0.0
+        self._stream: Mapping[str, int] = cell.way.stream
         self._respond = lab.model.respond
         self._tasks: set[asyncio.Task[None]] = set()
         lab.spoil = self._spoil
@@ -67,25 +68,30 @@ class Trouble:
 
     async def begun(self) -> None:
         """A poll is counted by the stand-in itself, and may be under way for long."""
-        if self._cell.call == POLL and not self._struck:
+        if self._cell.call == POLL and not self.struck:
             await self._lab.telegram.wait_for(
                 lambda: len(self._lab.telegram.calls_of(POLL)) > self._cell.number, PATIENCE
             )
             self._strike()
 
+    async def over(self) -> None:
+        """A call that a run does not make, one edit less say, is not waited for."""
+        if self.struck:
+            await self._over.wait()
+
     def _spoil(self, call: Call) -> Fault | None:
         cell = self._cell
         if cell.call == POLL:
             return None
-        if len(self._lab.calls[1]) == cell.number and not self._struck:
+        if len(self._lab.calls[1]) == cell.number and not self.struck:
             self._strike()
             return cell.way.fault
         lasting = call.at < self._since + cell.way.lasting
         same = (call.method == cell.call) or not cell.at_model
-        return cell.way.fault if self._struck and lasting and same else None
+        return cell.way.fault if self.struck and lasting and same else None
 
     def _strike(self) -> None:
-        self._struck = True
+        self.struck = True
         self._since = self._stand_in.calls[-1].at
         self._loop.call_soon_threadsafe(self._follow)
 
@@ -101,7 +107,7 @@ class Trouble:
             await self._noticed()
             self._stand_in.start()
         await asyncio.sleep(way.lasting)
-        self.over.set()
+        self._over.set()
 
     async def _noticed(self) -> None:
         """A slow machine must not hide it that Telegram is away."""
@@ -110,14 +116,9 @@ class Trouble:
 
     def _reply(self, request: dict[str, Any]) -> Reply | Refuse:
         reply = self._respond(request)
-        hit = self._struck and not self.over.is_set() and len(self._lab.calls[1]) == self._number
-        if hit and isinstance(reply, Reply):
-            return msgspec.structs.replace(reply, **self._cell.way.stream)
+        if self.struck and self._stream and isinstance(reply, Reply):
+            reply, self._stream = msgspec.structs.replace(reply, **self._stream), {}
         return reply
-
-    @property
-    def _number(self) -> int:
-        return self._cell.number
 
 
 @asynccontextmanager
@@ -267,13 +268,15 @@ class FaultRunner:
                 async with asyncio.timeout(CELL_SECONDS), watching(lab) as seen:
                     task = asyncio.create_task(trouble.begun())
                     await is_ready(lab)
-                    told = await talk(stage, self._errand, trouble.over.wait)
+                    told = await talk(stage, self._errand, trouble.over)
                     await task
+                    await trouble.over()
+                    await is_ready(lab)
                 await lab.down()
             except (AssertionError, TimeoutError) as error:
                 found.append(f"not finished: {error!r}"[:1500])
             more, extra = await complaints(stage, self._errand, cell.may_double)
-            found += [*more, *_of_readiness(cell, seen)]
+            found += [*more, *_of_readiness(cell, seen, struck=trouble.struck)]
             log = lab.log()
         if not found:
             await asyncio.to_thread(shutil.rmtree, lab.folder, ignore_errors=True)
@@ -281,7 +284,7 @@ class FaultRunner:
             scenario=self._errand.name,
             call=f"{cell.number} {cell.call}",
             fault=cell.way.name,
-            outcome=outcome_of(found, told, extra),
+            outcome=outcome_of(found, told, extra) if trouble.struck or found else "not reached",
             faults=[*found, log[-LOG_TAIL:]] if found else [],
             said=unready(seen),
             seconds=asyncio.get_running_loop().time() - began,
@@ -292,7 +295,7 @@ def unready(seen: Watched) -> tuple[str, ...]:
     return tuple(dict.fromkeys(text for code, text in seen if code not in (0, READY)))
 
 
-def _of_readiness(cell: FaultCell, seen: Watched) -> list[str]:
+def _of_readiness(cell: FaultCell, seen: Watched, *, struck: bool) -> list[str]:
     """Once it was ready, a model that is away leaves it so; Telegram that is away does not."""
     first = next((n for n, (code, _) in enumerate(seen) if code == READY), len(seen))
     later = [
@@ -300,7 +303,7 @@ def _of_readiness(cell: FaultCell, seen: Watched) -> list[str]:
     ]
     if cell.at_model and later:
         return [f"the model was away, and it was unready: {later}"]
-    outage = cell.way.outage and not cell.at_model
+    outage = cell.way.outage and not cell.at_model and struck
     if outage and not any("out of reach" in text for text in unready(seen)):
         return [f"Telegram was away, and nobody said so: {unready(seen)}"]
     return []

@@ -30,7 +30,7 @@ POLL = "getUpdates"
 MODEL = "chat/completions"
 NEW_MESSAGE = "sendMessage"
 
-Outcome = Literal["answered", "said to have failed", "doubled", "red"]
+Outcome = Literal["answered", "said to have failed", "doubled", "not reached", "red"]
 
 
 class Errand(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,11 +1,18 @@
 """What the person sees while an answer is in the making."""
 
 from collections.abc import Callable
+from datetime import datetime
 
 import pytest
 
 from core.domain.messages import ModelReply, ModelRequest
-from core.errors import PermanentError, StillhereError, TransientError, UnknownOutcomeError
+from core.errors import (
+    PermanentError,
+    StillhereError,
+    StorageError,
+    TransientError,
+    UnknownOutcomeError,
+)
 from core.ports import OnText, ToolContext, ToolOutput
 from tests.core.runtime.house import LEASE, FakeTool, Ground, asks, passes
 from tests.core.runtime.virtual import in_virtual_time
@@ -179,3 +186,24 @@ class Telling(FakeTool):
             context.progress(f"{number} of 9")
             await passes(1.1)
         return ToolOutput(value="counted")
+
+
+@in_virtual_time
+async def test_a_preview_that_cannot_be_noted_at_once_is_still_where_the_answer_goes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ground = streaming()
+    process = await ground.starts()
+    note, faults = ground.store.sent, [StorageError("away")] * 4
+
+    async def often_away(message_id: str, platform_id: str, at: datetime) -> None:
+        if faults:
+            raise faults.pop()
+        await note(message_id, platform_id, at)
+
+    monkeypatch.setattr(ground.store, "sent", often_away)
+    await process.hears("a story")
+    await passes(60)
+
+    assert ground.chat.texts == ["Once upon a time"]
+    assert len(ground.chat.calls("send")) == 1
