@@ -10,8 +10,8 @@ from tests.harness.lab import Place, Zygote, zygote
 from tests.harness.soak.page import as_markdown
 from tests.harness.soak.run import Plan, soak
 
-PLAN = Plan(people=10, seconds=12.0, kills=4, calm=3.0, pause=(0.6, 2.5), tempo=2.0)
-RATE = 6.0
+PLAN = Plan(people=10, seconds=10.0, kills=3, calm=2.0, pause=(0.6, 2.5), tempo=2.0)
+RATE = 12.0
 """What waits a minute before its last attempt would hold up the end."""
 pytestmark = pytest.mark.timeout(300)
 
