@@ -30,8 +30,8 @@ from tests.standins.telegram_user import User
 
 ATTEMPTS = 5
 RESUMES = 20
-RATE = 12.0
-"""The waits of 5, 30 and 60 seconds take 0.4, 2.5 and 5."""
+RATE = 20.0
+"""The waits of 5, 30 and 60 seconds take 0.25, 1.5 and 3."""
 PATIENCE = 150.0
 FATAL = "what you hear kills you"
 GIVEN_UP = "I could not finish this"
@@ -198,6 +198,7 @@ async def test_a_job_that_gets_on_is_finished_through_ten_restarts(
         assert not times(play.ada, GIVEN_UP)
 
 
+@pytest.mark.matrix
 async def test_a_job_that_gets_on_and_never_ends_is_given_up_after_twenty_resumes(
     forks: Zygote, tmp_path: Path
 ) -> None:

@@ -268,8 +268,10 @@ class Lab:
         return [msgspec.json.decode(line, type=Write) for line in lines]
 
     def _heard_on(self) -> int:
+        """0 when no life came so far. One may have died before it had written its port down."""
         ports = [self._trace(life).with_suffix(".port") for life in range(self.lives, 0, -1)]
-        return next((int(port.read_text() or 0) for port in ports if port.exists()), 0)
+        told = (port.read_text() for port in ports if port.exists())
+        return next((int(port) for port in told if port), 0)
 
     def _birth(self, life: int) -> Birth:
         place = self._place

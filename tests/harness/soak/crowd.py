@@ -55,6 +55,7 @@ class Person:
         self.sent: list[Sent] = []
         self.habits = HABITS[number % len(HABITS)]
         self._tempo = tempo
+        self._ended: Callable[[], bool] = lambda: False
 
     @property
     def key(self) -> str:
@@ -62,6 +63,7 @@ class Person:
         return str(SessionKey(platform="telegram", chat_type="dm", chat=str(self.user.id)))
 
     async def lives(self, ended: Callable[[], bool]) -> None:
+        self._ended = ended
         await self.thinks(0.0, 3.0)
         while not ended():
             await self.dice.choice(self.habits)(self)
@@ -105,7 +107,9 @@ class Person:
 
     async def _looks(self, wanted: Callable[[list[str]], bool]) -> None:
         deadline = time.monotonic() + PATIENCE
-        while not wanted(self.user.bot_texts()) and time.monotonic() < deadline:  # noqa: ASYNC110
+        while not (wanted(self.user.bot_texts()) or self._ended()):
+            if time.monotonic() > deadline:
+                return
             await asyncio.sleep(LOOK_SECONDS)
 
 
