@@ -12,7 +12,7 @@ from tests.harness.scenarios import SCENARIOS, Scenario
 Database = Literal["sqlite", "postgresql"]
 DATABASES: tuple[Database, ...] = ("sqlite", "postgresql")
 GRADES = ("sync", "async", "exit")
-FIRSTS = 3
+FIRSTS = 2
 """From so many places of a scenario the recovery is killed as well."""
 
 

@@ -10,6 +10,7 @@ import msgspec
 
 from tests.harness.blocks import Block, Outcome
 from tests.harness.lab import ROOT
+from tests.harness.scenarios import PATIENCE
 from tests.harness.worker import LONGEST_LINE, Order
 
 WORKERS = 2
@@ -54,6 +55,7 @@ async def run_blocks(
     *,
     pg_port: int = 0,
     only: int = 0,
+    patience: float = PATIENCE,
     root: Path = ROOT,
     workers: int = WORKERS,
 ) -> list[Outcome]:
@@ -66,7 +68,11 @@ async def run_blocks(
             while waiting:
                 number, block = waiting.pop(0)
                 order = Order(
-                    block=block, folder=str(folder / f"block{number}"), pg_port=pg_port, only=only
+                    block=block,
+                    folder=str(folder / f"block{number}"),
+                    pg_port=pg_port,
+                    only=only,
+                    patience=patience,
                 )
                 found[number] = await run_order(process, order)
                 told(found[number])

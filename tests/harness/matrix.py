@@ -13,7 +13,7 @@ from tests.harness.kills import NO_KILL, Cell, Kill
 from tests.harness.lab import Lab, Place, Zygote
 from tests.harness.scenarios import PATIENCE, Scenario, Stage
 
-AT_A_TIME = 5
+AT_A_TIME = 6
 CELL_SECONDS = 300.0
 """A cell that hangs is a fault to be told, not a run that never ends."""
 LOG_TAIL = 3000
@@ -47,6 +47,7 @@ class Ground(msgspec.Struct, frozen=True, kw_only=True):
     database: NewDatabase
     places: asyncio.Semaphore
     environment: dict[str, str] = {}
+    patience: float = PATIENCE
 
 
 class Runner:
@@ -79,7 +80,7 @@ class Runner:
         async with self._ground.database(folder) as database:
             place = self._place(folder, database)
             async with Lab(self._ground.zygote, place, cell) as lab:
-                stage = Stage(lab)
+                stage = Stage(lab, self._ground.patience)
                 trouble = await self._played(stage)
                 verdict = await judge(stage, self._scenario, cell)
                 result, passed = _result(stage, cell, trouble, verdict), lab.kills()
@@ -102,7 +103,7 @@ class Runner:
         try:
             async with asyncio.timeout(CELL_SECONDS):
                 await self._scenario.play(stage)
-                await stage.lab.settled(PATIENCE)
+                await stage.lab.settled(stage.patience)
                 await stage.lab.down()
         except (AssertionError, TimeoutError) as error:
             return [f"not finished: {error!r}"[:500]]

@@ -19,6 +19,7 @@ from storage.migrate import migrate
 from tests.harness.blocks import Block, Outcome, first_of, scenario_of
 from tests.harness.lab import Zygote, zygote
 from tests.harness.matrix import AT_A_TIME, Ground, NewDatabase, Runner
+from tests.harness.scenarios import PATIENCE
 from tests.postgres import PostgresServer
 
 BASE = "stillhere_base"
@@ -34,6 +35,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     folder: str
     pg_port: int = 0
     only: int = 0
+    patience: float = PATIENCE
 
 
 async def sqlite_databases(folder: Path) -> NewDatabase:
@@ -78,6 +80,7 @@ class Worker:
             database=await self._databases(order, folder),
             places=self._places,
             environment={"DURABILITY": block.grade},
+            patience=order.patience,
         )
         runner = Runner(ground, scenario_of(block.scenario))
         try:
