@@ -12,6 +12,7 @@ from tests.harness.scenarios import SCENARIOS, Scenario
 Database = Literal["sqlite", "postgresql"]
 DATABASES: tuple[Database, ...] = ("sqlite", "postgresql")
 GRADES = ("sync", "async", "exit")
+TRIES = 6
 FIRSTS = 2
 """From so many places of a scenario the recovery is killed as well."""
 
@@ -65,6 +66,8 @@ def all_blocks() -> list[Block]:
     return found
 
 
-def first_of(cells: Sequence[Cell], number: int) -> Cell:
-    """Spread evenly over the scenario, so that they fall into different parts of it."""
-    return cells[len(cells) * number // (FIRSTS + 1)]
+def firsts_of(cells: Sequence[Cell], number: int) -> Sequence[Cell]:
+    """Spread evenly over the scenario, so that they fall into different parts of it; the next ones
+    are for a run that does not pass by the first."""
+    place = len(cells) * number // (FIRSTS + 1)
+    return cells[place : place + TRIES]

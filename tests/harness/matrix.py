@@ -25,6 +25,10 @@ NewDatabase = Callable[[Path], AbstractAsyncContextManager[str]]
 """The address of a new database that has its tables; the folder is the cell's."""
 
 
+class NotReachedError(Exception):
+    """The run did not pass by the place of its first kill."""
+
+
 class Result(msgspec.Struct, frozen=True, kw_only=True):
     """``doubled`` where one message came twice, as promised where Telegram cannot be asked;
     ``may_double`` where it could have. ``asked`` and ``looked`` are how often the model was asked
@@ -58,11 +62,13 @@ class Runner:
 
     async def count(self, first: Cell = NO_KILL) -> list[Cell]:
         """The cells of a run that must itself be without fault. After ``first`` they are those of
-        the life that begins with that kill: a second one, in the middle of recovery."""
+        the life that begins with that kill: a second one, in the middle of recovery. Raises
+        NotReachedError."""
         passed, result = await self._run(first)
         assert not result.faults, result.faults
         if first.kills:
-            assert result.killed, f"{first} was not reached"
+            if not result.killed:
+                raise NotReachedError(str(first))
             passed = [kill for kill in passed if kill.life == first.kills[-1].life + 1]
         return [Cell((*first.kills, kill)) for kill in passed]
 
