@@ -4,6 +4,7 @@ import asyncio
 import shutil
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -117,12 +118,15 @@ class DatabaseRunner:
             stage = Stage(lab)
             try:
                 async with asyncio.timeout(CELL_SECONDS), watching(lab) as seen:
-                    striking = asyncio.create_task(_struck(lab, site, cell.fault))
-                    told = await talk(stage, self._errand, lambda: striking)
+                    begun = asyncio.Event()
+                    striking = asyncio.create_task(_struck(lab, site, cell.fault, begun))
+                    told = await talk(stage, self._errand, partial(_over, begun, striking))
+                    await striking
+                    await lab.settled(PATIENCE)
                 await lab.down()
             except (AssertionError, TimeoutError) as error:
                 found.append(f"not finished: {error!r}"[:1500])
-            more, extra = await complaints(stage, self._errand, 0)
+            more, extra = await complaints(stage, self._errand, 0, told=told)
             found += [*more, *_of_readiness(cell, seen)]
             log = lab.log()
         if not found:
@@ -138,9 +142,16 @@ class DatabaseRunner:
         )
 
 
-async def _struck(lab: Lab, site: Site, fault: DatabaseFault) -> None:
+async def _over(begun: asyncio.Event, striking: asyncio.Task[None]) -> None:
+    """A write that the run had no need of comes with the next message."""
+    if begun.is_set():
+        await striking
+
+
+async def _struck(lab: Lab, site: Site, fault: DatabaseFault, begun: asyncio.Event) -> None:
     """The same process is there before and after; that it was, its exit code says in the end."""
     flag = await lab.halted(PATIENCE)
+    begun.set()
     async with fault.strike(lab, site):
         flag.unlink()
         await asyncio.sleep(fault.seconds)

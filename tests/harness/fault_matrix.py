@@ -183,15 +183,19 @@ async def talk(stage: Stage, errand: Errand, over: Callable[[], Awaitable[object
     return told
 
 
-async def complaints(stage: Stage, errand: Errand, allowed: int) -> tuple[list[str], int]:
-    """And how many messages there are too many."""
+async def complaints(
+    stage: Stage, errand: Errand, allowed: int, *, told: bool = False
+) -> tuple[list[str], int]:
+    """And how many messages there are too many. Who was told of a failure and said /retry has asked
+    anew: the effect may be there once more, and the answer to /retry says so."""
     lab, texts = stage.lab, stage.ada.bot_texts()
     screen = Screen(texts, errand.wishes)
     found = [*screen.missing, *screen.strange]
     if screen.extra > allowed:
         short = [text[:60] for text in texts]
         found.append(f"{screen.extra} messages too many, {allowed} allowed: {short}")
-    found += effects_of(stage, errand.wishes, texts)
+    wishes = msgspec.structs.replace(errand.wishes, charges=errand.wishes.charges + told)
+    found += effects_of(stage, wishes, texts)
     if lab.model.violations:
         found.append(f"illegal requests: {lab.model.violations}")
     found += await books(stage)
@@ -275,7 +279,7 @@ class FaultRunner:
                 await lab.down()
             except (AssertionError, TimeoutError) as error:
                 found.append(f"not finished: {error!r}"[:1500])
-            more, extra = await complaints(stage, self._errand, cell.may_double)
+            more, extra = await complaints(stage, self._errand, cell.may_double, told=told)
             found += [*more, *_of_readiness(cell, seen, struck=trouble.struck)]
             log = lab.log()
         if not found:
