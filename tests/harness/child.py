@@ -1,6 +1,7 @@
 """The service as it is, on a store that kills the process at a chosen write; it fakes nothing."""
 
 import asyncio
+import faulthandler
 import gc
 import importlib
 import os
@@ -156,6 +157,7 @@ def _forget_threads() -> None:
 def live(birth: Birth) -> int:
     """The exit code of one life of the service."""
     _forget_threads()
+    faulthandler.register(signal.SIGUSR1)
     os.environ.clear()
     os.environ.update(birth.environment)
     settings = prepare({PLATFORM.name: PLATFORM}, sys.stderr)

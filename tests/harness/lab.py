@@ -30,6 +30,7 @@ ROOT = Path(__file__).parents[2]
 QUIET_METHODS = ("getMe", "setMyCommands", "deleteWebhook", "setWebhook", "sendChatAction")
 """Calls that a kill around them is not counted for: nothing a user sees hangs on them."""
 LOOK_SECONDS = 0.05
+DUMP_SECONDS = 0.5
 
 
 class Zygote:
@@ -152,6 +153,12 @@ class Lab:
         self._part(signal.SIGTERM)
         assert self._keeper is not None
         await self._keeper
+
+    async def autopsy(self) -> None:
+        """What every thread of a service that hangs is doing, into its log."""
+        if self._pid:
+            os.kill(self._pid, signal.SIGUSR1)
+            await asyncio.sleep(DUMP_SECONDS)
 
     def kill(self) -> None:
         if self._pid:

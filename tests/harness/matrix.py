@@ -16,7 +16,7 @@ from tests.harness.scenarios import PATIENCE, Scenario, Stage
 AT_A_TIME = 6
 CELL_SECONDS = 300.0
 """A cell that hangs is a fault to be told, not a run that never ends."""
-LOG_TAIL = 3000
+LOG_TAIL = 6000
 LEASE = 2.0
 QUICK_LEASE = 0.6
 """Seconds of ours where the clock runs fast; the jobs run every third of a lease, by its number."""
@@ -112,7 +112,8 @@ class Runner:
                 await stage.lab.settled(stage.patience)
                 await stage.lab.down()
         except (AssertionError, TimeoutError) as error:
-            return [f"not finished: {error!r}"[:500]]
+            await stage.lab.autopsy()
+            return [f"not finished: {error!r}"[-LOG_TAIL:]]
         return []
 
 

@@ -89,7 +89,7 @@ class Worker:
             if block.first:
                 cells = await _second(runner, firsts_of(cells, block.first))
         except AssertionError as error:
-            return Outcome(block=block, trouble=str(error)[:4000])
+            return Outcome(block=block, trouble=str(error)[-20000:])
         step = max(1, len(cells) // order.only) if order.only else 1
         return Outcome(block=block, results=await runner.run(cells[step // 2 :: step]))
 
