@@ -1,6 +1,8 @@
 """What a user could complain of after a run, and whether the books add up; from outside only."""
 
 from collections import Counter
+from collections.abc import Sequence
+from datetime import datetime
 
 import msgspec
 
@@ -141,19 +143,22 @@ async def _order(stage: Stage) -> list[str]:
     if not stage.lab.has_one_owner:
         return found
     for key, log in (await stage.lab.logs()).items():
-        found += [f"{key}: {said!r} was taken before recovery" for said in _too_early(key, log)]
+        early = _too_early(key, log, stage.lab.ends)
+        found += [f"{key}: {said!r} was taken before recovery" for said in early]
     return found
 
 
-def _too_early(key: str, log: tuple[Recorded, ...]) -> list[str]:
+def _too_early(key: str, log: tuple[Recorded, ...], ends: Sequence[datetime]) -> list[str]:
+    """What found a turn at work whose process had ended. It looks at times of a clock that runs as
+    ours does."""
     state = SessionState(key=key)
     found: list[str] = []
     for recorded in log:
         event = recorded.event
-        if isinstance(event, ev.MessageReceived) and event.inbound.text == "meanwhile":
-            turn = state.turn
-            if turn is not None and state.phase in AT_WORK and not turn.resumes:
-                found.append(event.inbound.text)
+        turn = state.turn
+        if isinstance(event, ev.MessageReceived) and turn and state.phase in AT_WORK:
+            ended = any(turn.started_at < end < recorded.at for end in ends)
+            found += [event.inbound.text] if ended and not turn.resumes else []
         state = apply(state, recorded)
     return found
 

@@ -8,6 +8,7 @@ import sys
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 import httpx
@@ -96,6 +97,7 @@ class Lab:
         self.died = 0
         self.lives = 0
         self.codes: list[int] = []
+        self.ends: list[datetime] = []
         self.calls: defaultdict[int, list[str]] = defaultdict(list)
         self.when_dead: Callable[[], object] | None = None
         self.spoil: Callable[[Call], Fault | None] = lambda call: None
@@ -254,6 +256,7 @@ class Lab:
             self._pid = 0
             self.codes.append(status)
             self.died += status == -signal.SIGKILL
+            self.ends.append(datetime.now(UTC))
             if self.when_dead is not None and status == -signal.SIGKILL:
                 self.when_dead()
             if not self._wanted:
