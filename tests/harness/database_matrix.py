@@ -196,13 +196,17 @@ def postgres_sites(number: int = LANES) -> Generator[list[NewSite]]:
     """Each with a server of its own."""
     with ExitStack() as stack:
         servers = [stack.enter_context(running_postgres()) for _ in range(number)]
-        yield [_on_server(server) for server in servers]
+        one_at_a_time = asyncio.Lock()
+        yield [_on_server(server, one_at_a_time) for server in servers]
 
 
-def _on_server(server: PostgresServer) -> NewSite:
+def _on_server(server: PostgresServer, one_at_a_time: asyncio.Lock) -> NewSite:
+    """Alembic's context is one for the whole process: two upgrades side by side would mix."""
+
     async def new_site() -> Site:
         url = server.url(await server.new_database())
-        await migrate(url)
+        async with one_at_a_time:
+            await migrate(url)
         return Site(url=url, server=server)
 
     return new_site
