@@ -16,7 +16,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
 
+import httpx
 import msgspec
+from httpx._transports import default as httpx_transport
 from msgspec.structs import replace
 
 from bots.app import Ground
@@ -141,8 +143,11 @@ def _row_of(name: str, args: tuple[Any, ...]) -> str:
 
 
 def warm_up() -> None:
-    """What each life would take most of its time for: litellm, and its first call."""
+    """What each life would take most of its time for: litellm and its first call, and reading the
+    certificates, which nothing on 127.0.0.1 asks for."""
     load()
+    context = httpx.create_ssl_context()
+    httpx_transport.create_ssl_context = lambda *_, **__: context  # pyright: ignore
     gc.collect()
     gc.freeze()
 

@@ -2,6 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from typing import Literal
 
 import msgspec
 
@@ -9,6 +10,8 @@ from tests.harness.blocks import DATABASES, GRADES, Outcome, scenario_of
 from tests.harness.faults import FaultResult
 from tests.harness.kills import Cell
 
+Part = Literal["kills", "faults", "bugs"]
+PARTS: tuple[Part, ...] = ("kills", "faults", "bugs")
 ENDS = ("answered", "said to have failed", "doubled", "red")
 SHOWN = 3
 """Cells named for each planted bug."""
@@ -33,12 +36,15 @@ last column is in how many of them it did.
 
 
 class Where(msgspec.Struct, frozen=True, kw_only=True):
-    """``minutes`` is how long the run took."""
+    """``minutes`` is how long the part of the run took."""
 
     commit: str
     date: str
     machine: str
     minutes: float
+
+    def __str__(self) -> str:
+        return f"Commit {self.commit}, {self.date}, {self.machine}, {self.minutes:.0f} minutes"
 
 
 class Caught(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,11 +59,12 @@ class Caught(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
-    """All that a run found."""
+    """All that was found, and by which run each part of it."""
 
-    outcomes: Sequence[Outcome]
-    faults: Sequence[FaultResult]
-    caught: Sequence[Caught]
+    where: dict[Part, Where] = {}
+    outcomes: list[Outcome] = []
+    faults: list[FaultResult] = []
+    caught: list[Caught] = []
 
     @property
     def red(self) -> int:
@@ -73,19 +80,19 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
         return [bug.name for bug in self.caught if not bug.red and not bug.trouble]
 
 
-def page(where: Where, found: Found) -> str:
+def page(found: Found) -> str:
     outcomes = found.outcomes
-    sections = [HEAD, _where(where, found), _scenarios(outcomes), _twice(outcomes)]
+    sections = [HEAD, _where(found), _scenarios(outcomes), _twice(outcomes)]
     sections += [_grades(outcomes), _faults(found.faults), _bugs(found.caught)]
     return "\n".join(sections).rstrip() + "\n"
 
 
-def _where(where: Where, found: Found) -> str:
-    return (
-        f"Commit {where.commit}, {where.date}, {where.machine}, {where.minutes:.0f} minutes: "
-        f"**{found.cells:,} cells, {found.red} red**; {len(found.caught)} planted bugs, "
-        f"{len(found.missed)} missed.\n"
+def _where(found: Found) -> str:
+    total = (
+        f"**{found.cells:,} cells, {found.red} red; {len(found.caught)} planted bugs, "
+        f"{len(found.missed)} missed.**\n\n"
     )
+    return total + "".join(f"- {part}: {where}.\n" for part, where in found.where.items())
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
@@ -118,7 +125,7 @@ def _twice(outcomes: Sequence[Outcome]) -> str:
     twice = [outcome for outcome in outcomes if outcome.block.first]
     text = (
         "After a first kill, in three places of the scenario, the start that recovers from it is "
-        "killed in each of its own writes and calls."
+        "killed in each of its own writes and calls; on SQLite."
     )
     return _by_scenario("A second kill inside recovery", text, twice)
 
@@ -137,7 +144,13 @@ def _by_scenario(title: str, text: str, outcomes: Sequence[Outcome]) -> str:
 
 def _grades(outcomes: Sequence[Outcome]) -> str:
     lagging = {outcome.block.scenario for outcome in outcomes if outcome.block.grade != "sync"}
-    chosen = [o for o in outcomes if o.block.scenario in lagging and not o.block.first]
+    chosen = [
+        outcome
+        for outcome in outcomes
+        if outcome.block.scenario in lagging
+        and not outcome.block.first
+        and outcome.block.database == "sqlite"
+    ]
     rows: list[list[object]] = []
     for grade in GRADES:
         found = [outcome for outcome in chosen if outcome.block.grade == grade]
@@ -145,7 +158,7 @@ def _grades(outcomes: Sequence[Outcome]) -> str:
         looked = sum(result.looked > 1 for outcome in found for result in outcome.results)
         rows.append([f"`{grade}`", *_numbers(found), again, looked])
     text = (
-        "The scenarios in which something may be written later, under each grade: "
+        "The scenarios in which something may be written later, under each grade, on SQLite: "
         f"{', '.join(sorted(lagging))}. The promises hold in all of them; what a grade may cost is "
         "work done again: the model asked once more, a read-only tool run once more."
     )
