@@ -7,6 +7,7 @@ import importlib
 import os
 import random
 import signal
+import ssl
 import sys
 import threading
 import time
@@ -147,7 +148,11 @@ def warm_up() -> None:
     certificates, which nothing on 127.0.0.1 asks for."""
     load()
     context = httpx.create_ssl_context()
-    httpx_transport.create_ssl_context = lambda *_, **__: context  # pyright: ignore
+
+    def made_before(**_: Any) -> ssl.SSLContext:
+        return context
+
+    httpx_transport.create_ssl_context = made_before
     gc.collect()
     gc.freeze()
 
