@@ -41,59 +41,75 @@ SHORT_PATIENCE = 25.0
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.harness", description=__doc__)
     parser.add_argument("--write", type=Path, default=PAGE, metavar="FILE")
-    parser.add_argument("--keep", type=Path, default=KEPT, metavar="FILE", help="between parts")
+    parser.add_argument("--keep", type=Path, default=KEPT, metavar="FILE", help="for --go-on")
+    parser.add_argument("--go-on", action="store_true", help="with what an earlier run left")
     parser.add_argument("--only", type=int, default=0, metavar="N", help="cells a block; 0 for all")
     parser.add_argument("--scenario", default="", metavar="TEXT", help="only those named like this")
     parser.add_argument("part", nargs="*", choices=[[], *PARTS], help="default: all of them")
     options = parser.parse_args(arguments)
-    parts: Sequence[Part] = options.part or PARTS
-    found = _kept(options.keep) if options.part else Found()
+    run = Run(options)
     for part in PARTS:
-        if part in parts:
-            found = _ran(part, found, options)
-            options.keep.parent.mkdir(parents=True, exist_ok=True)
-            options.keep.write_bytes(msgspec.json.encode(found))
-            options.write.write_text(page(found), encoding="utf-8")
+        if part in (options.part or PARTS):
+            run.do(part)
+    found = run.found
     _say(f"{found.cells} cells, {found.red} red; missed: {found.missed}")
     return int(bool(found.red or found.missed))
 
 
-def _kept(file: Path) -> Found:
-    return msgspec.json.decode(file.read_bytes(), type=Found) if file.exists() else Found()
+class Run:
+    """Writes the page, and what it is made of, after each block: a long run that is cut short has
+    not run in vain."""
 
+    def __init__(self, options: argparse.Namespace) -> None:
+        self._options = options
+        known = options.go_on and options.keep.exists()
+        kept = options.keep.read_bytes() if known else b"{}"
+        self.found = msgspec.json.decode(kept, type=Found)
+        self._began = time.monotonic()
 
-def _ran(part: Part, found: Found, options: argparse.Namespace) -> Found:
-    """With what the part found in the place of what it had found before."""
-    began = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="matrix-") as name:
-        folder = Path(name)
-        match part:
-            case "kills":
-                found = replace(found, outcomes=_killed(folder, options))
-            case "faults":
-                found = replace(found, faults=asyncio.run(_spoil(folder)))
-            case "bugs":
-                bugs = [bug for bug in KILL_BUGS if options.scenario in bug.scenario]
-                found = replace(found, caught=asyncio.run(_catch(bugs, folder)))
-    where = Where(
-        commit=_commit(),
-        date=f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
-        machine=f"{os.cpu_count()} cores, Python {platform.python_version()}",
-        minutes=(time.monotonic() - began) / 60,
-    )
-    return replace(found, where={**found.where, part: where})
+    def do(self, part: Part) -> None:
+        self._began = time.monotonic()
+        with tempfile.TemporaryDirectory(prefix="matrix-") as name:
+            match part:
+                case "kills":
+                    self._kill(Path(name))
+                case "faults":
+                    self._keep(part, faults=asyncio.run(_spoil(Path(name))))
+                case "bugs":
+                    wanted = self._options.scenario
+                    bugs = [bug for bug in KILL_BUGS if wanted in bug.scenario]
+                    self._keep(part, caught=asyncio.run(_catch(bugs, Path(name))))
 
+    def _kill(self, folder: Path) -> None:
+        known = {outcome.block for outcome in self.found.outcomes if not outcome.red}
+        wanted = [block for block in all_blocks() if self._options.scenario in block.scenario]
+        blocks = [block for block in wanted if block not in known]
 
-def _killed(folder: Path, options: argparse.Namespace) -> list[Outcome]:
-    blocks = [block for block in all_blocks() if options.scenario in block.scenario]
+        def told(outcome: Outcome) -> None:
+            _tell(outcome)
+            others = [o for o in self.found.outcomes if o.block != outcome.block]
+            self._keep("kills", outcomes=[*others, outcome])
 
-    async def run(server: PostgresServer) -> list[Outcome]:
-        await server.execute(f'CREATE DATABASE "{BASE}"')
-        await migrate(server.url(BASE))
-        return await run_blocks(blocks, folder, _tell, pg_port=server.port, only=options.only)
+        async def run(server: PostgresServer) -> None:
+            await server.execute(f'CREATE DATABASE "{BASE}"')
+            await migrate(server.url(BASE))
+            only = self._options.only
+            await run_blocks(blocks, folder, told, pg_port=server.port, only=only)
 
-    with running_postgres() as server:
-        return asyncio.run(run(server))
+        with running_postgres() as server:
+            asyncio.run(run(server))
+
+    def _keep(self, part: Part, **news: object) -> None:
+        where = Where(
+            commit=_commit(),
+            date=f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
+            machine=f"{os.cpu_count()} cores, Python {platform.python_version()}",
+            minutes=(time.monotonic() - self._began) / 60,
+        )
+        self.found = replace(self.found, where={**self.found.where, part: where}, **news)
+        self._options.keep.parent.mkdir(parents=True, exist_ok=True)
+        self._options.keep.write_bytes(msgspec.json.encode(self.found))
+        self._options.write.write_text(page(self.found), encoding="utf-8")
 
 
 async def _spoil(folder: Path) -> list[FaultResult]:
@@ -148,7 +164,8 @@ def _commit() -> str:
     def git(*words: str) -> str:
         return subprocess.run(["git", *words], capture_output=True, text=True, check=True).stdout
 
-    changed = git("status", "--porcelain", "--untracked-files=no").strip()
+    others = (":!docs/kill-matrix.md", ":!docs/soak.md")
+    changed = git("status", "--porcelain", "--untracked-files=no", "--", *others).strip()
     return git("rev-parse", "--short", "HEAD").strip() + (" with changes" if changed else "")
 
 

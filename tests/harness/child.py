@@ -152,7 +152,7 @@ def warm_up() -> None:
     def made_before(**_: Any) -> ssl.SSLContext:
         return context
 
-    httpx_transport.create_ssl_context = made_before
+    httpx_transport.create_ssl_context = made_before  # pyright: ignore[reportPrivateImportUsage]
     gc.collect()
     gc.freeze()
 

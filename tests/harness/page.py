@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from tests.harness.blocks import DATABASES, GRADES, Outcome, scenario_of
+from tests.harness.blocks import DATABASES, FIRSTS, GRADES, Outcome, scenario_of
 from tests.harness.faults import FaultResult
 from tests.harness.kills import Cell
 
@@ -124,7 +124,7 @@ def _scenarios(outcomes: Sequence[Outcome]) -> str:
 def _twice(outcomes: Sequence[Outcome]) -> str:
     twice = [outcome for outcome in outcomes if outcome.block.first]
     text = (
-        "After a first kill, in three places of the scenario, the start that recovers from it is "
+        f"After a first kill, in {FIRSTS} places of the scenario, the start that recovers from it is "
         "killed in each of its own writes and calls; on SQLite."
     )
     return _by_scenario("A second kill inside recovery", text, twice)
