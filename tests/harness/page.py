@@ -124,8 +124,8 @@ def _scenarios(outcomes: Sequence[Outcome]) -> str:
 def _twice(outcomes: Sequence[Outcome]) -> str:
     twice = [outcome for outcome in outcomes if outcome.block.first]
     text = (
-        f"After a first kill, in {FIRSTS} places of the scenario, the start that recovers from it is "
-        "killed in each of its own writes and calls; on SQLite."
+        f"After a first kill, in {FIRSTS} places of the scenario, the start that recovers from it "
+        "is killed in each of its own writes and calls; on SQLite."
     )
     return _by_scenario("A second kill inside recovery", text, twice)
 
