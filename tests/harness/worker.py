@@ -9,7 +9,7 @@ import itertools
 import os
 import shutil
 import sys
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
@@ -53,9 +53,7 @@ async def sqlite_databases(folder: Path) -> NewDatabase:
     return new
 
 
-def postgres_databases(server: PostgresServer) -> NewDatabase:
-    numbers = itertools.count(1)
-
+def postgres_databases(server: PostgresServer, numbers: Iterator[int]) -> NewDatabase:
     @asynccontextmanager
     async def new(cell: Path) -> AsyncGenerator[str]:
         name = f"cell_{os.getpid()}_{next(numbers)}"
@@ -67,9 +65,13 @@ def postgres_databases(server: PostgresServer) -> NewDatabase:
 
 
 class Worker:
+    """Alembic's context is one for the whole process, so that there is one upgrade at a time."""
+
     def __init__(self, zygote: Zygote) -> None:
         self._zygote = zygote
         self._places = asyncio.Semaphore(AT_A_TIME)
+        self._migrating = asyncio.Lock()
+        self._numbers = itertools.count(1)
 
     async def run(self, order: Order) -> Outcome:
         block = order.block
@@ -95,8 +97,9 @@ class Worker:
 
     async def _databases(self, order: Order, folder: Path) -> NewDatabase:
         if order.block.database == "sqlite":
-            return await sqlite_databases(folder)
-        return postgres_databases(PostgresServer(folder, order.pg_port))
+            async with self._migrating:
+                return await sqlite_databases(folder)
+        return postgres_databases(PostgresServer(folder, order.pg_port), self._numbers)
 
 
 async def _second(runner: Runner, firsts: Sequence[Cell]) -> list[Cell]:
