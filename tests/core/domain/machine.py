@@ -149,6 +149,7 @@ class Sessions(RuleBasedStateMachine):
         if dies:
             self.world.crashes()
         if self.world.state.phase is Phase.WAITING and pause >= 20.0:
+            self.world.wakes()
             self.world.passes(pause)
             self.world.wakes()
 
