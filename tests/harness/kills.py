@@ -41,7 +41,8 @@ NO_KILL = Cell()
 
 class Write(msgspec.Struct, frozen=True):
     """One line of a life's trace: a write begins, or is ``done``. ``name`` is the store's method,
-    ``row`` the outbox row of a message that is new to its chat, where the write is about one."""
+    ``row`` the outbox row of a message that is new to its chat, where the write is about one. The
+    opening of a preview is done when it was out before."""
 
     name: str
     row: str = ""
@@ -65,7 +66,7 @@ def may_double(cell: Cell, writes: Mapping[int, Sequence[Write]]) -> int:
 def _in_doubt(writes: Sequence[Write]) -> set[str]:
     begins = ("claim", "open_preview")
     begun = {write.row for write in writes if write.name in begins and write.row}
-    return begun - {write.row for write in writes if write.name not in begins and write.done}
+    return begun - {write.row for write in writes if write.done}
 
 
 def doubts(writes: Mapping[int, Sequence[Write]]) -> Counter[str]:
