@@ -81,7 +81,7 @@ class Run:
                     self._keep(part, caught=asyncio.run(_catch(bugs, Path(name))))
 
     def _kill(self, folder: Path) -> None:
-        known = {outcome.block for outcome in self.found.outcomes if not outcome.red}
+        known = {o.block for o in self.found.outcomes if not o.red and not o.trouble}
         wanted = [block for block in all_blocks() if self._options.scenario in block.scenario]
         blocks = [block for block in wanted if block not in known]
 

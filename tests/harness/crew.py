@@ -44,6 +44,7 @@ async def run_order(process: asyncio.subprocess.Process, order: Order) -> Outcom
     process.stdin.write(msgspec.json.encode(order) + b"\n")
     line = await process.stdout.readline()
     if not line:
+        await process.wait()
         return Outcome(block=order.block, trouble="the worker died")
     return msgspec.json.decode(line, type=Outcome)
 
@@ -64,18 +65,23 @@ async def run_blocks(
     found: dict[int, Outcome] = {}
 
     async def work() -> None:
-        async with worker(root) as process:
-            while waiting:
-                number, block = waiting.pop(0)
-                order = Order(
-                    block=block,
-                    folder=str(folder / f"block{number}"),
-                    pg_port=pg_port,
-                    only=only,
-                    patience=patience,
-                )
-                found[number] = await run_order(process, order)
-                told(found[number])
+        while waiting:
+            async with worker(root) as process:
+                await serve(process)
+
+    async def serve(process: asyncio.subprocess.Process) -> None:
+        """Until nothing is left, or the worker has died: then another takes its place."""
+        while waiting and process.returncode is None:
+            number, block = waiting.pop(0)
+            order = Order(
+                block=block,
+                folder=str(folder / f"block{number}"),
+                pg_port=pg_port,
+                only=only,
+                patience=patience,
+            )
+            found[number] = await run_order(process, order)
+            told(found[number])
 
     async with asyncio.TaskGroup() as group:
         for _ in range(min(workers, len(waiting))):

@@ -7,7 +7,7 @@ import socket
 import sys
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -158,13 +158,17 @@ class Lab:
 
     async def autopsy(self) -> None:
         """What every thread of a service that hangs is doing, into its log."""
-        if self._pid:
-            os.kill(self._pid, signal.SIGUSR1)
-            await asyncio.sleep(DUMP_SECONDS)
+        self._signal(signal.SIGUSR1)
+        await asyncio.sleep(DUMP_SECONDS)
 
     def kill(self) -> None:
+        self._signal(signal.SIGKILL)
+
+    def _signal(self, number: signal.Signals) -> None:
+        """It may have died just now."""
         if self._pid:
-            os.kill(self._pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):
+                os.kill(self._pid, number)
 
     @property
     def has_one_owner(self) -> bool:
@@ -244,8 +248,7 @@ class Lab:
     def _part(self, number: signal.Signals) -> None:
         """One that is being started just now hears it as soon as it has a pid."""
         self._wanted, self._parting = False, number
-        if self._pid:
-            os.kill(self._pid, number)
+        self._signal(number)
 
     async def _keep(self) -> None:
         while True:
@@ -263,7 +266,7 @@ class Lab:
                 return
             await self._spawn()
             if not self._wanted:
-                os.kill(self._pid, self._parting)
+                self._signal(self._parting)
 
     async def _spawn(self) -> None:
         self.lives += 1
