@@ -105,7 +105,8 @@ class Worker:
 async def _second(runner: Runner, firsts: Sequence[Cell]) -> list[Cell]:
     for first in firsts:
         with suppress(NotReachedError):
-            return await runner.count(first)
+            if cells := await runner.count(first):
+                return cells
     raise AssertionError(f"none of {firsts} was reached")
 
 
