@@ -82,8 +82,13 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
 
 def page(found: Found) -> str:
     outcomes = found.outcomes
-    sections = [HEAD, _where(found), _scenarios(outcomes), _twice(outcomes)]
-    sections += [_grades(outcomes), _faults(found.faults), _bugs(found.caught)]
+    sections = [HEAD, _where(found)]
+    if "kills" in found.where:
+        sections += [_scenarios(outcomes), _twice(outcomes), _grades(outcomes)]
+    if "faults" in found.where:
+        sections.append(_faults(found.faults))
+    if "bugs" in found.where:
+        sections.append(_bugs(found.caught))
     return "\n".join(sections).rstrip() + "\n"
 
 
@@ -92,7 +97,8 @@ def _where(found: Found) -> str:
         f"**{found.cells:,} cells, {found.red} red; {len(found.caught)} planted bugs, "
         f"{len(found.missed)} missed.**\n\n"
     )
-    return total + "".join(f"- {part}: {where}.\n" for part, where in found.where.items())
+    lines = [f"- {part}: {found.where.get(part, 'not run')}.\n" for part in PARTS]
+    return total + "".join(lines)
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
