@@ -132,10 +132,12 @@ class SessionStore(Protocol):
         """Newest first."""
         ...
 
-    async def set_aside(self, key: str, at: datetime) -> str:
-        """Moves the whole log of the key and its snapshot, unread, to a new key, which it returns;
-        nothing of it is deleted, the timers that it asked for are cleared, and the old key is
-        unknown again; what it had taken and not answered has failed. Raises StorageError."""
+    async def set_aside(self, key: str, at: datetime, first: Commit | None = None) -> str:
+        """Moves the whole log of the key and its snapshot, unread, to its ``aside_key``, which it
+        returns; nothing of it is deleted, the timers that it asked for are cleared, and the old key
+        is unknown again; what it had taken and not answered has failed. ``first`` begins the old
+        key's next log, in one with it. Raises StorageError, and as ``commit``; then nothing moved.
+        """
         ...
 
     async def artifact(self, artifact_id: str) -> str | None: ...

@@ -4,18 +4,18 @@ from datetime import datetime
 
 import sqlalchemy as sa
 
+from core.domain.keys import aside_key, aside_name
 from storage.codec import micros
 from storage.engine import DialectName
 from storage.ledger import Moves, adding
-from storage.rows import aside_name
 from storage.tables import inbox, outbox, streams, timers
 
 
-def set_aside(connection: sa.Connection, dialect: DialectName, key: str, at: datetime) -> str:
+def move_aside(connection: sa.Connection, dialect: DialectName, key: str, at: datetime) -> str:
     """Its promised messages are still sent, under ids that the key's next log cannot make again;
     what it had taken and not answered has failed. Its events and its snapshot go along."""
     name = aside_name(at)
-    kept_as = f"{key}:aside:{name}"
+    kept_as = aside_key(key, at)
     connection.execute(
         sa.update(streams)
         .where(streams.c.key == key)

@@ -10,13 +10,13 @@ from typing import Any
 
 import msgspec
 
+from core.domain.keys import key_of_aside
 from core.domain.state import SCHEMA_VERSION, SessionState
 from core.ports import RawHead, RawLogs, RawRow
 from storage import bundle
 from storage.bundle import SNAPSHOT, Kind, Meta, Replay
 from storage.bundle_files import BundleFolder
 from storage.codec import Codec, EventRow
-from storage.rows import key_of_aside
 
 PAGE = 1_000
 

@@ -8,10 +8,10 @@ from itertools import islice
 from msgspec.structs import asdict, replace
 
 from core.domain.events import Recorded, Role
-from core.domain.keys import platform_of, platform_of_lane
+from core.domain.keys import aside_key, aside_name, platform_of, platform_of_lane
 from core.domain.ledger import Ledger
 from core.domain.messages import OutboxMessage
-from core.errors import StorageError
+from core.errors import StillhereError, StorageError
 from core.ports import (
     AccessGrant,
     Claimed,
@@ -32,7 +32,7 @@ from storage.codec import Codec, EventRow, clean, micros, moment, snapshot
 from storage.ledger import Moves, added_up, counted, settled_id
 from storage.raw import SNAPSHOT
 from storage.reads import these, whole_log
-from storage.rows import Prepared, Row, aside_name, claimed, prepare, preview_row, timer
+from storage.rows import Prepared, Row, claimed, prepare, preview_row, timer
 
 
 class MemoryStore:
@@ -151,11 +151,17 @@ class MemoryStore:
         ]
         return tuple(sorted(found, key=lambda info: info.updated_at, reverse=True)[:limit])
 
-    async def set_aside(self, key: str, at: datetime) -> str:
+    async def set_aside(self, key: str, at: datetime, first: Commit | None = None) -> str:
+        follows = None if first is None else prepare(first, self._codec)
         await self._turn()
-        name = aside_name(at)
-        kept_as = f"{key}:aside:{name}"
+        name, kept_as = aside_name(at), aside_key(key, at)
         head = self._ground.heads.pop(key, None)
+        if follows is not None:
+            try:
+                self._ground.admit(follows.commit)
+            except StillhereError:
+                self._ground.heads.update({key: head} if head else {})
+                raise
         if head is not None:
             ended = Head(seq=head.seq, session_id=head.session_id, epoch=head.epoch)
             self._ground.heads[kept_as] = replace(ended, updated_at=micros(at))
@@ -175,6 +181,8 @@ class MemoryStore:
                 row["outcome"] = "failed"
                 moves.move(row["platform"], key, "failed")
         self._count(moves)
+        if follows is not None:
+            self._store(follows)
         return kept_as
 
     async def raw_head(self, key: str) -> RawHead | None:

@@ -3,10 +3,10 @@
 import re
 from pathlib import Path
 
+from core.domain.keys import key_of_aside
 from core.errors import StorageError
 from core.ports import Clock, RawLogs
 from storage.bundle_export import Request, export
-from storage.rows import key_of_aside
 
 FOLDER = "quarantine"
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")

@@ -1,7 +1,5 @@
 """A commit as rows, ready to be written; never knows which database will hold them."""
 
-import re
-from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -14,7 +12,6 @@ from core.ports import AccessGrant, Claimed, Commit, InboxId, Lease, Outcome, Ti
 from storage.codec import Codec, clean, message, message_text, micros, moment, snapshot_text
 
 Row = dict[str, Any]
-_ASIDE = re.compile(r":aside:\d{8}_\d{6}_\d{6}$")
 
 
 class Prepared(msgspec.Struct, frozen=True):
@@ -120,16 +117,6 @@ def claimed(row_id: str, body: str, attempts: int, preview_id: str | None) -> Cl
     """The row's id counts, should it have been set aside since."""
     made = msgspec.structs.replace(message(body), id=row_id)
     return Claimed(message=made, attempts=attempts, preview_id=preview_id or "")
-
-
-def aside_name(at: datetime) -> str:
-    """The end of a key, and the start of an outbox id, that no living session has."""
-    return f"{at.astimezone(UTC):%Y%m%d_%H%M%S_%f}"
-
-
-def key_of_aside(key: str) -> str:
-    """The key that a log had before it was set aside."""
-    return _ASIDE.sub("", key)
 
 
 def timer(row: Row) -> Timer:

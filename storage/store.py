@@ -26,7 +26,7 @@ from core.ports import (
     Unowed,
 )
 from storage import deliveries, ledger, raw, reads
-from storage.aside import set_aside
+from storage.aside import move_aside
 from storage.codec import Codec, clean, micros
 from storage.commits import Commits
 from storage.engine import Database, json_list, json_rows, upsert
@@ -120,9 +120,16 @@ class SqlStore:
     async def streams(self, prefix: str = "", limit: int = 1000) -> tuple[StreamInfo, ...]:
         return await self._read(lambda connection: reads.infos(connection, prefix, limit))
 
-    async def set_aside(self, key: str, at: datetime) -> str:
-        dialect = self._database.dialect
-        return await self._write(lambda connection: set_aside(connection, dialect, key, at))
+    async def set_aside(self, key: str, at: datetime, first: Commit | None = None) -> str:
+        follows = [] if first is None else [prepare(first, self._codec)]
+
+        def work(connection: sa.Connection) -> str:
+            kept_as = move_aside(connection, self._database.dialect, key, at)
+            for refused in filter(None, self._commits.apply(connection, follows)):
+                raise refused
+            return kept_as
+
+        return await self._write(work)
 
     async def raw_head(self, key: str) -> RawHead | None:
         return await self._read(lambda connection: raw.head(connection, key))

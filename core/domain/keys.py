@@ -1,6 +1,7 @@
 """Where a message belongs and where it is answered; never asks which platform it is."""
 
 import hashlib
+import re
 from datetime import UTC, datetime
 from typing import Literal
 from urllib.parse import quote, unquote
@@ -12,6 +13,7 @@ ChatType = Literal["dm", "group", "channel"]
 MAIN_AGENT = "main"
 _LABELS = ("thread", "user")
 _HEX_DIGITS = 8
+_ASIDE = re.compile(r":aside:\d{8}_\d{6}_\d{6}$")
 
 
 class Address(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -104,6 +106,22 @@ def platform_of(key: str) -> str:
 
 def platform_of_lane(lane: str) -> str:
     return _unescape(lane.partition(":")[0])
+
+
+def aside_name(at: datetime) -> str:
+    """The end of the key under which a log is set aside then; what the person is told to ask for.
+    It starts the ids of that log's outbox, too, which no living session's can start with."""
+    return f"{at.astimezone(UTC):%Y%m%d_%H%M%S_%f}"
+
+
+def aside_key(key: str, at: datetime) -> str:
+    """Where a log that is set aside goes."""
+    return f"{key}:aside:{aside_name(at)}"
+
+
+def key_of_aside(key: str) -> str:
+    """The key that a log had before it was set aside."""
+    return _ASIDE.sub("", key)
 
 
 def session_id(key: str, seq: int, at: datetime) -> str:

@@ -57,12 +57,13 @@ class Admission:
             except DuplicateError:
                 log.info("duplicate update", key=key, update_id=inbound.update_id)
             except BrokenDataError as error:
-                await self._aside.put_and_answer(key, inbound, decision, error)
+                await self._aside.put(key, error, inbound.address)
+                continue
             except ConflictError as error:
                 log.info("another was first", key=key, error=str(error))
                 continue
             return
-        raise StorageError(f"{key}: {SECOND_THOUGHTS} conflicts in a row")
+        raise StorageError(f"{key}: in vain {SECOND_THOUGHTS} times in a row")
 
     async def _decision(self, inbound: Inbound) -> Decision:
         role = await self._access.role(inbound)

@@ -2,21 +2,14 @@
 
 import asyncio
 from collections.abc import Iterable
-from datetime import datetime
 
 import structlog
 
 from core.domain import events as ev
-from core.domain.events import Event
 from core.domain.keys import Address
-from core.domain.lifecycle import Draft
-from core.domain.messages import Inbound
-from core.domain.outputs import inbox_id
-from core.domain.state import SessionState
-from core.errors import BrokenDataError, DuplicateError, StorageError
+from core.errors import BrokenDataError, ConflictError, StorageError
 from core.ports import Quarantine, Store
-from core.runtime.commits import Extras
-from core.runtime.sessions import Decision, Sessions
+from core.runtime.sessions import Sessions
 
 SALVAGED = 50
 """Events at either end of the log among which someone to tell is looked for."""
@@ -31,38 +24,23 @@ class Aside:
         self._quarantine = quarantine
         self._copies: set[asyncio.Task[None]] = set()
 
-    async def put(self, key: str, error: BrokenDataError) -> None:
-        """Tells the person, if the log still says who that is. Raises StorageError."""
-        known = await self._somebody(key)
-        reference = await self._move(key, error)
-        if reference is None:
-            return
-        if known is None:
-            log.error("nobody could be told of it", key=key, reference=reference)
-            return
-        notice = ev.SessionSetAside(address=known, reference=reference)
-        await self._sessions.change(key, lambda state, at: (notice,))
-
-    async def put_and_answer(
-        self, key: str, inbound: Inbound, decision: Decision, error: BrokenDataError
-    ) -> None:
-        """The message that found it broken is told so, and then answered. Raises StorageError."""
-        reference = await self._move(key, error)
-        told: tuple[Event, ...] = ()
-        if reference is not None:
-            told = (ev.SessionSetAside(address=inbound.address, reference=reference),)
-
-        def both(state: SessionState, at: datetime) -> tuple[Event, ...]:
-            draft = Draft(state, at, self._sessions.policy)
-            for event in told:
-                draft.add(event)
-            return (*draft.events, *decision(draft.state, at))
-
+    async def put(self, key: str, error: BrokenDataError, who: Address | None = None) -> None:
+        """Tells ``who``, or the person that the log still names. Raises StorageError."""
+        known = who or await self._somebody(key)
         try:
-            await self._sessions.change(key, both, Extras(inbox=inbox_id(inbound)))
-        except DuplicateError:
-            log.info("duplicate update", key=key, update_id=inbound.update_id)
-            await self._sessions.change(key, lambda state, at: told)
+            kept_as = await self._sessions.set_aside(key, known)
+        except ConflictError as conflict:
+            log.info("another was first", key=key, error=str(conflict))
+            return
+        if kept_as is None:
+            log.info("log can be read by now", key=key, error=str(error))
+            return
+        log.error("session set aside", key=key, kept_as=kept_as, error=str(error))
+        if known is None:
+            log.error("nobody could be told of it", key=key, kept_as=kept_as)
+        task = asyncio.create_task(self._copy(kept_as, str(error)))
+        self._copies.add(task)
+        task.add_done_callback(self._copies.discard)
 
     async def finish(self, seconds: float) -> None:
         """Before a stop: lets copies be written for so long."""
@@ -71,17 +49,6 @@ class Aside:
         for task in self._copies:
             task.cancel()
         await asyncio.gather(*self._copies, return_exceptions=True)
-
-    async def _move(self, key: str, error: BrokenDataError) -> str | None:
-        kept_as = await self._sessions.set_aside(key)
-        if kept_as is None:
-            log.info("log can be read by now", key=key, error=str(error))
-            return None
-        log.error("session set aside", key=key, kept_as=kept_as, error=str(error))
-        task = asyncio.create_task(self._copy(kept_as, str(error)))
-        self._copies.add(task)
-        task.add_done_callback(self._copies.discard)
-        return kept_as.rpartition(":")[2]
 
     async def _copy(self, kept_as: str, why: str) -> None:
         """Nobody waits for it, and nothing depends on it: the database keeps the log."""

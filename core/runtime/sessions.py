@@ -12,8 +12,9 @@ from msgspec.structs import replace
 
 from core.domain import inputs as ask
 from core.domain.decide import decide
-from core.domain.events import Event, Recorded
+from core.domain.events import Event, Recorded, SessionSetAside
 from core.domain.fold import fold
+from core.domain.keys import Address, aside_name
 from core.domain.ledger import owed
 from core.domain.policy import Policy
 from core.domain.recovery import faults
@@ -117,9 +118,10 @@ class Sessions:
                 return True
         raise ConflictError(f"{key}: {MAX_CONFLICTS} conflicts in a row")
 
-    async def set_aside(self, key: str) -> str | None:
+    async def set_aside(self, key: str, who: Address | None) -> str | None:
         """Where a log that cannot be read is kept; None when it can be, by now. The whole of it
-        counts, not what is known here or in a snapshot. Raises StorageError."""
+        counts, not what is known here or in a snapshot. ``who`` is told so by what moves it, so
+        that no end of the process lies between. Raises StorageError, ConflictError."""
         async with self._lock(key):
             self._forget(key)
             try:
@@ -128,7 +130,15 @@ class Sessions:
             except BrokenDataError as error:
                 log.warning("log cannot be read", key=key, error=str(error))
             self._lose(key)
-            return await self._store.set_aside(key, self._clock.now())
+            at = self._clock.now()
+            if who is None:
+                return await self._store.set_aside(key, at)
+            notice = SessionSetAside(address=who, reference=aside_name(at))
+            after, commit = self._builder.build(SessionState(key=key), (notice,), at, NO_EXTRAS)
+            kept_as = await self._store.set_aside(key, at, commit)
+            self._remember(after)
+            self._tell(after)
+            return kept_as
 
     async def take(self, key: str) -> SessionState:
         """Gets the lease of a session with an open turn, and tells the listeners.
@@ -239,8 +249,11 @@ class Sessions:
             self.held.add(before.key)
         elif not commit.open_turn or extras.lease == "let go":
             self.held.discard(before.key)
+        self._tell(after)
+
+    def _tell(self, state: SessionState) -> None:
         for listener in self._listeners:
-            listener(after)
+            listener(state)
 
     async def _write(self, decided: Decided) -> None:
         try:
@@ -256,5 +269,4 @@ class Sessions:
         never_stored = self._behind.drop(key)
         if never_stored is not None:
             self._states.pop(key, None)
-            for listener in self._listeners:
-                listener(never_stored)
+            self._tell(never_stored)

@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from core.domain.events import ToolFinished
+from core.domain.keys import aside_key
 from core.domain.ledger import Ledger
 from core.domain.messages import Usage
 from core.errors import (
@@ -322,6 +323,24 @@ async def test_a_log_that_is_set_aside_is_kept_and_its_key_is_new_again(store: S
     for one in claims:
         await store.sent(one.message.id, "1", at())
     assert await store.backlog() == {}
+
+
+async def test_what_follows_a_log_that_is_set_aside_is_there_with_it_or_neither(
+    store: Store,
+) -> None:
+    await store.commit(commit(KEY, 0, said("old"), owed=1, inbox=update()))
+    with pytest.raises(ConflictError):
+        await store.set_aside(KEY, at(5), commit(KEY, 1, said("cannot follow")))
+    assert await store.events(KEY) == log(1, said("old"))
+    assert await store.ledger() == {"telegram": Ledger(accepted=1, pending=1)}
+
+    notice = commit(KEY, 0, said("put aside"), outbox=(letter("notice"),))
+    kept_as = await store.set_aside(KEY, at(6), notice)
+    assert kept_as == aside_key(KEY, at(6))
+    assert await store.events(kept_as) == log(1, said("old"))
+    assert await store.events(KEY) == log(1, said("put aside"))
+    assert [one.message.id for one in await store.claim(at(9), lease())] == ["notice"]
+    await store.commit(commit(KEY, 1, said("new")))
 
 
 async def test_a_message_set_aside_still_finds_its_preview(store: Store) -> None:

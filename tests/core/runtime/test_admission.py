@@ -1,12 +1,14 @@
 """How a message is taken, as its sender and the platform see it."""
 
 import asyncio
+from datetime import datetime
 
 import pytest
 from msgspec.structs import replace
 
 from core.domain.keys import Address
 from core.errors import StorageError
+from core.ports import Commit
 from tests.core.domain.samples import HOME
 from tests.core.runtime.house import KEY, Ground, asks, passes, said
 from tests.core.runtime.virtual import in_virtual_time
@@ -262,6 +264,39 @@ async def test_an_unreadable_conversation_with_an_open_turn_is_told_too() -> Non
     await passes(2)
 
     assert [text for text in ground.chat.texts if "could not be read" in text]
+
+
+@in_virtual_time
+async def test_the_end_of_the_process_that_sets_a_conversation_aside_leaves_nobody_untold(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ground = Ground("Hello Ada", "Hello again")
+    first = await ground.starts()
+    await first.hears("I am Ada")
+    await passes(2)
+    first.dies()
+    spoil(ground)
+    second = await ground.starts()
+    move = ground.store.set_aside
+
+    async def dies_of_it(key: str, at: datetime, first: Commit | None = None) -> str:
+        await move(key, at, first)
+        second.dies()
+        return await asyncio.Future()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ground.store, "set_aside", dies_of_it)
+        hearing = asyncio.create_task(second.hears("are you there?"))
+        await passes(1)
+    hearing.cancel()
+    third = await ground.starts()
+    await passes(5)
+    assert "could not be read" in ground.chat.texts[-1]
+
+    await third.hears("are you there?")
+    await passes(5)
+    assert ground.chat.texts[-1] == "Hello again"
+    assert sum("could not be read" in text for text in ground.chat.texts) == 1
 
 
 def spoil(ground: Ground) -> None:
