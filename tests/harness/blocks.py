@@ -7,7 +7,8 @@ import msgspec
 
 from tests.harness.kills import Cell
 from tests.harness.matrix import Result
-from tests.harness.scenarios import SCENARIOS, Scenario
+from tests.harness.scenarios import SCENARIOS
+from tests.harness.stage import Scenario
 
 Database = Literal["sqlite", "postgresql"]
 DATABASES: tuple[Database, ...] = ("sqlite", "postgresql")
@@ -32,9 +33,11 @@ class Block(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """``trouble`` is why the block could not be run: even without a kill there are complaints."""
+    """``trouble`` is why the block could not be run: even without a kill there are complaints.
+    ``run`` names the code and the cells that it was run with."""
 
     block: Block
+    run: str = ""
     results: list[Result] = []
     trouble: str = ""
 

@@ -34,7 +34,12 @@ from storage.store import SqlStore
 from tests.harness.kills import Kill, Write
 from tests.harness.tools import TOOLS, note
 
-WRITES = ("commit", "claim", "sent", "retry", "give_up", "unknown", "open_preview")
+WRITES = (
+    *("commit", "set_aside", "clear"),
+    *("claim", "sent", "retry", "give_up", "unknown", "open_preview"),
+)
+"""The renewal of leases and the facts of the service (its claim code, signs of life) are left out:
+nothing that a user sees hangs on them."""
 LITELLM_POOL = "litellm.litellm_core_utils.thread_pool_executor"
 HALT = ".halt"
 
@@ -136,7 +141,7 @@ def _stand_still(flag: Path) -> None:
 
 def _row_of(name: str, args: tuple[Any, ...]) -> str:
     match name:
-        case "commit":
+        case "commit" | "set_aside" | "clear":
             return ""
         case "open_preview":
             return args[0].id

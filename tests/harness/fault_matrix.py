@@ -25,7 +25,7 @@ from tests.harness.faults import (
 )
 from tests.harness.lab import Lab, Place, Zygote
 from tests.harness.matrix import AT_A_TIME, CELL_SECONDS, LEASE, LOG_TAIL
-from tests.harness.scenarios import Stage
+from tests.harness.stage import Stage
 from tests.standins.base import Call, StandIn
 from tests.standins.faults import Fault, Refuse
 from tests.standins.openai_reply import Reply
@@ -189,7 +189,7 @@ async def complaints(
     """And how many messages there are too many. Who was told of a failure and said /retry has asked
     anew: the effect may be there once more, and the answer to /retry says so."""
     lab, texts = stage.lab, stage.ada.bot_texts()
-    screen = Screen(texts, errand.wishes)
+    screen = Screen(texts, errand.wishes, restarts=lab.lives - 1)
     found = [*screen.missing, *screen.strange]
     if screen.extra > allowed:
         short = [text[:60] for text in texts]

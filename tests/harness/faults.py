@@ -6,8 +6,8 @@ from typing import Literal
 import msgspec
 
 from core.domain.notices import failure
-from tests.harness.scenarios import CHARGED, PICKED_UP, SEEING, WAITS, Stage, Wishes
 from tests.harness.scripted import LONG, PARTS, TOOLS
+from tests.harness.stage import CHARGED, PICKED_UP, SEEING, WAITS, Stage, Wishes
 from tests.standins.faults import (
     BAD_GATEWAY,
     GARBAGE,

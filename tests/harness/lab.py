@@ -15,7 +15,7 @@ import httpx
 import msgspec
 
 from core.domain.events import Recorded
-from core.errors import StorageError
+from core.errors import BrokenDataError, StorageError
 from storage.store import SqlStore
 from tests.harness.child import HALT, Birth
 from tests.harness.kills import NO_KILL, Cell, Kill, Kind, Write, kills_of
@@ -136,6 +136,11 @@ class Lab:
         return self._place.folder
 
     @property
+    def database(self) -> str:
+        """Its address."""
+        return self._place.database
+
+    @property
     def rate(self) -> float:
         return self._place.rate
 
@@ -211,8 +216,13 @@ class Lab:
         return flag
 
     async def logs(self) -> dict[str, tuple[Recorded, ...]]:
+        """Those that can be read."""
         store = await self.store()
-        return {info.key: await store.events(info.key) for info in await store.streams()}
+        found: dict[str, tuple[Recorded, ...]] = {}
+        for info in await store.streams():
+            with suppress(BrokenDataError):
+                found[info.key] = await store.events(info.key)
+        return found
 
     async def readiness(self) -> tuple[int, str]:
         """What a host's health check is told; 0 when nobody listens."""

@@ -11,7 +11,7 @@ import msgspec
 from tests.harness.checks import Verdict, judge
 from tests.harness.kills import NO_KILL, Cell, Kill
 from tests.harness.lab import Lab, Place, Zygote
-from tests.harness.scenarios import PATIENCE, Scenario, Stage
+from tests.harness.stage import PATIENCE, Scenario, Stage
 
 AT_A_TIME = 6
 CELL_SECONDS = 300.0
