@@ -59,6 +59,7 @@ KILL_BUGS = (
     ),
     KillBug(
         name="the answer is sent beside the outbox",
+        says="messages too many",
         scenario="five parts",
         edits=(
             Edit(
