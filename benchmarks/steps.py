@@ -66,7 +66,7 @@ class Stand:
             self._talk = Talk(self._sessions, self._clock, f"new{self._people}")
         self.store.kind = kind
         await self.whole.time(kind, self._talk.step(kind))
-        await send_all(self.store, self.store.newest)
+        await send_all(self.store, self.store.newest[-1].at)
 
 
 class RawStand:

@@ -180,12 +180,15 @@ class Quarantine(Protocol):
 
 
 class Claimed(msgspec.Struct, frozen=True, kw_only=True):
-    """A row to be sent now. ``attempts`` counts this one, from 1.
+    """A row in the hands of who claimed it. ``position`` is its place in the outbox, which it keeps
+    whatever becomes of its session; ``attempts`` counts this claim, from 1.
 
-    ``preview_id`` is the platform's id of the preview message that the row ``edits``, or empty.
+    ``preview_id`` is the platform's id of the preview message that the row ``edits``, or of the
+    preview itself; or empty.
     """
 
     message: OutboxMessage
+    position: int
     attempts: int
     preview_id: str = ""
 
@@ -196,7 +199,9 @@ class Outbox(Protocol):
     The rows of one ``address.lane`` are sent in the order of their commits: a row can be claimed
     when it is pending, its ``not_before`` has passed, and no earlier row of its lane is pending,
     sending or unknown. Preview rows are never claimed, and hold up their lane only while sending.
-    All methods raise StorageError.
+    Who settles a row hands back what was claimed: except for ``sent``, which is a fact whoever
+    knows it, it counts only as long as nobody has claimed the row since. All methods raise
+    StorageError.
     """
 
     async def claim(
@@ -205,17 +210,17 @@ class Outbox(Protocol):
         """Marks rows sending under the lease, at most one a lane. No two claims share a row."""
         ...
 
-    async def sent(self, message_id: str, platform_id: str, at: datetime) -> None: ...
+    async def sent(self, row: Claimed, platform_id: str, at: datetime) -> None: ...
 
-    async def retry(self, message_id: str, not_before: datetime, error: str) -> None:
+    async def retry(self, row: Claimed, not_before: datetime, error: str) -> None:
         """Back to pending: it is proved that nothing was sent, or a double is accepted."""
         ...
 
-    async def give_up(self, message_id: str, error: str, at: datetime) -> None:
+    async def give_up(self, row: Claimed, error: str, at: datetime) -> None:
         """Failed for good."""
         ...
 
-    async def unknown(self, message_id: str, error: str) -> None:
+    async def unknown(self, row: Claimed, error: str) -> None:
         """The request may have gone out."""
         ...
 
@@ -226,10 +231,12 @@ class Outbox(Protocol):
         previews excepted. Oldest first."""
         ...
 
-    async def open_preview(self, message: OutboxMessage, lease: Lease) -> tuple[PreviewState, str]:
-        """Makes the preview's row, sending, where there is none: («opened», ""). Otherwise
-        («sent», the platform's id), or («lost», "") when it failed or its outcome is unknown.
-        («held», "") and no row while an older message of the lane is still to be sent."""
+    async def open_preview(
+        self, message: OutboxMessage, lease: Lease
+    ) -> tuple[PreviewState, Claimed | None]:
+        """Makes the preview's row, sending, where there is none: («opened», the row). Otherwise
+        («sent», the row), or («lost», None) when it failed or its outcome is unknown. («held»,
+        None) and no row while an older message of the lane is still to be sent."""
         ...
 
     async def backlog(self) -> dict[str, int]:

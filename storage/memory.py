@@ -33,7 +33,7 @@ from storage.codec import Codec, EventRow, clean, micros, moment, snapshot
 from storage.ledger import Moves, added_up, counted, settled_id
 from storage.raw import SNAPSHOT
 from storage.reads import these, whole_log
-from storage.rows import Prepared, Row, claimed, prepare, preview_row, timer
+from storage.rows import Prepared, Row, claimed, prepare, preview_claimed, preview_row, timer
 
 
 class MemoryStore:
@@ -47,6 +47,8 @@ class MemoryStore:
         self._inbox: dict[InboxId, Row] = {}
         self._counts: dict[str, Ledger] = {}
         self._outbox: dict[str, Row] = {}
+        self._places: dict[int, Row] = {}
+        """The rows of the outbox once more, by position."""
         self._timers: dict[str, Row] = {}
         self._access: dict[tuple[str, str], Role] = {}
         self._artifacts: dict[str, str] = {}
@@ -103,7 +105,8 @@ class MemoryStore:
         for row in prepared.settled:
             if (name := settled_id(row)) in self._inbox:
                 self._inbox[name]["outcome"] = row["outcome"]
-        self._outbox.update((row["id"], row) for row in prepared.outbox)
+        for row in prepared.outbox:
+            self._promise(row)
         for timer_id in prepared.cleared:
             self._timers.pop(timer_id, None)
         self._timers.update((row["id"], row) for row in prepared.timers)
@@ -114,6 +117,10 @@ class MemoryStore:
             self._artifacts.setdefault(row["id"], row["text"])
         if prepared.snapshot is not None:
             self._snapshots[key] = prepared.snapshot
+
+    def _promise(self, row: Row) -> None:
+        row["position"] = len(self._places) + 1
+        self._places[row["position"]] = self._outbox[row["id"]] = row
 
     def _count(self, moves: Moves) -> None:
         self._counts = added_up([*self._counts.items(), *map(counted, moves.rows())])
@@ -233,37 +240,36 @@ class MemoryStore:
     def _claimed(self, row: Row) -> Claimed:
         preview = self._outbox.get(row["edits"], {})
         preview_id = preview["platform_id"] if preview.get("state") == "sent" else ""
-        return claimed(row["id"], row["body"], row["attempts"], preview_id)
+        return claimed(row, preview_id, row["attempts"])
 
-    async def sent(self, message_id: str, platform_id: str, at: datetime) -> None:
-        changes: Row = {"holds": False, "body": None, "error": "", "ended_at": micros(at)}
-        names = ("pending", "sending", "failed", "unknown")
-        await self._change(
-            message_id, names, state="sent", platform_id=clean(platform_id), **changes
-        )
+    async def sent(self, row: Claimed, platform_id: str, at: datetime) -> None:
+        await self._turn()
+        kept = self._places.get(row.position)
+        if kept is not None and kept["state"] != "sent":
+            changes: Row = {"holds": False, "body": None, "error": "", "ended_at": micros(at)}
+            kept.update(state="sent", platform_id=clean(platform_id), **changes)
 
-    async def retry(self, message_id: str, not_before: datetime, error: str) -> None:
+    async def retry(self, row: Claimed, not_before: datetime, error: str) -> None:
         await self._change(
-            message_id,
+            row,
             ("sending", "unknown"),
             state="pending",
             not_before=micros(not_before),
             error=clean(error),
         )
 
-    async def give_up(self, message_id: str, error: str, at: datetime) -> None:
-        names = ("pending", "sending", "failed", "unknown")
+    async def give_up(self, row: Claimed, error: str, at: datetime) -> None:
         changes: Row = {"holds": False, "error": clean(error), "ended_at": micros(at)}
-        await self._change(message_id, names, state="failed", **changes)
+        await self._change(row, ("sending", "unknown"), state="failed", **changes)
 
-    async def unknown(self, message_id: str, error: str) -> None:
-        await self._change(message_id, ("sending",), state="unknown", error=clean(error))
+    async def unknown(self, row: Claimed, error: str) -> None:
+        await self._change(row, ("sending",), state="unknown", error=clean(error))
 
-    async def _change(self, message_id: str, allowed: tuple[str, ...], **changes: object) -> None:
+    async def _change(self, row: Claimed, allowed: tuple[str, ...], **changes: object) -> None:
         await self._turn()
-        row = self._outbox.get(clean(message_id))
-        if row is not None and row["state"] in allowed:
-            row.update({"holds": row["kind"] != "preview", **changes})
+        kept = self._places.get(row.position)
+        if kept is not None and kept["state"] in allowed and kept["attempts"] == row.attempts:
+            kept.update({"holds": kept["kind"] != "preview", **changes})
 
     async def unsettled(
         self, now: datetime, limit: int = 100, platforms: Platforms = None
@@ -279,17 +285,24 @@ class MemoryStore:
         ]
         return tuple(self._claimed(row) for row in open_rows[:limit])
 
-    async def open_preview(self, message: OutboxMessage, lease: Lease) -> tuple[PreviewState, str]:
+    async def open_preview(
+        self, message: OutboxMessage, lease: Lease
+    ) -> tuple[PreviewState, Claimed | None]:
         row = preview_row(message, lease)
         await self._turn()
         old = self._outbox.get(row["id"])
+        if old is not None and old["state"] == "sent":
+            return "sent", preview_claimed(message, old)
         if old is not None and old["state"] != "pending":
-            return ("sent", old["platform_id"]) if old["state"] == "sent" else ("lost", "")
+            return "lost", None
         others = (one for one in self._outbox.values() if one["id"] != row["id"])
         if any(one["holds"] and one["lane"] == row["lane"] for one in others):
-            return "held", ""
-        self._outbox[row["id"]] = row
-        return "opened", ""
+            return "held", None
+        if old is None:
+            self._promise(row)
+        else:
+            old.update({**row, "position": old["position"], "attempts": old["attempts"] + 1})
+        return "opened", preview_claimed(message, old or row)
 
     async def backlog(self) -> dict[str, int]:
         await self._turn()

@@ -147,21 +147,20 @@ class SqlStore:
             await self._write(lambda link: deliveries.claim(link, now, lease, limit, platforms))
         )
 
-    async def sent(self, message_id: str, platform_id: str, at: datetime) -> None:
-        row = deliveries.sent_row(message_id, platform_id, at)
-        await self._writer.do(deliveries.mark_sent, row)
+    async def sent(self, row: Claimed, platform_id: str, at: datetime) -> None:
+        change = deliveries.sent_row(row, platform_id, at)
+        await self._writer.do(deliveries.mark_sent, change)
 
-    async def retry(self, message_id: str, not_before: datetime, error: str) -> None:
-        row = deliveries.ended_row(message_id, error, not_before)
-        await self._writer.do(deliveries.mark_retry, row)
+    async def retry(self, row: Claimed, not_before: datetime, error: str) -> None:
+        change = deliveries.ended_row(row, error, not_before)
+        await self._writer.do(deliveries.mark_retry, change)
 
-    async def give_up(self, message_id: str, error: str, at: datetime) -> None:
-        row = deliveries.ended_row(message_id, error, at)
-        await self._writer.do(deliveries.mark_failed, row)
+    async def give_up(self, row: Claimed, error: str, at: datetime) -> None:
+        change = deliveries.ended_row(row, error, at)
+        await self._writer.do(deliveries.mark_failed, change)
 
-    async def unknown(self, message_id: str, error: str) -> None:
-        row: Row = {"of_id": clean(message_id), "why": clean(error)}
-        await self._writer.do(deliveries.mark_unknown, row)
+    async def unknown(self, row: Claimed, error: str) -> None:
+        await self._writer.do(deliveries.mark_unknown, deliveries.doubtful_row(row, error))
 
     async def unsettled(
         self, now: datetime, limit: int = 100, platforms: Platforms = None
@@ -170,7 +169,9 @@ class SqlStore:
             await self._write(lambda link: deliveries.unsettled(link, now, limit, platforms))
         )
 
-    async def open_preview(self, message: OutboxMessage, lease: Lease) -> tuple[PreviewState, str]:
+    async def open_preview(
+        self, message: OutboxMessage, lease: Lease
+    ) -> tuple[PreviewState, Claimed | None]:
         dialect = self._database.dialect
         return await self._write(
             lambda connection: deliveries.open_preview(connection, dialect, message, lease)

@@ -116,10 +116,9 @@ class Delivery:
         if found is None:
             await self._again(row, TransientError("nobody knows whether it arrived"))
         else:
-            await self._outbox.sent(message.id, found, self._clock.now())
+            await self._outbox.sent(row, found, self._clock.now())
 
     async def _deliver(self, row: Claimed) -> None:
-        message_id = row.message.id
         try:
             platform_id = await self._send(row)
         except TransientError as error:
@@ -128,22 +127,22 @@ class Delivery:
             await self._give_up(row, str(error))
         except asyncio.CancelledError:
             with suppress(StorageError):
-                await self._outbox.unknown(message_id, "cut short by a stop")
+                await self._outbox.unknown(row, "cut short by a stop")
             raise
         except Exception as error:
             if not isinstance(error, UnknownOutcomeError | TimeoutError):
-                log.exception("send broke off", message=message_id)
+                log.exception("send broke off", message=row.message.id)
             reason = str(error) or "no answer in time"
-            await insist(self._clock, lambda: self._outbox.unknown(message_id, reason))
+            await insist(self._clock, lambda: self._outbox.unknown(row, reason))
         else:
             now = self._clock.now()
-            await insist(self._clock, lambda: self._outbox.sent(message_id, platform_id, now))
+            await insist(self._clock, lambda: self._outbox.sent(row, platform_id, now))
         self.nudge()
 
     async def _give_up(self, row: Claimed, reason: str) -> None:
         now = self._clock.now()
         log.error("message given up", message=row.message.id, error=reason)
-        await insist(self._clock, lambda: self._outbox.give_up(row.message.id, reason, now))
+        await insist(self._clock, lambda: self._outbox.give_up(row, reason, now))
 
     async def _send(self, row: Claimed) -> str:
         message = row.message
@@ -177,4 +176,4 @@ class Delivery:
             self._limiter.block(message.address, error.retry_after)
         pause = timedelta(seconds=error.retry_after or backoff(row.attempts, longest=300.0))
         log.warning("not sent yet", message=message.id, error=str(error), pause=pause.seconds)
-        await insist(self._clock, lambda: self._outbox.retry(message.id, now + pause, str(error)))
+        await insist(self._clock, lambda: self._outbox.retry(row, now + pause, str(error)))

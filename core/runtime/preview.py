@@ -11,7 +11,7 @@ from core.domain.keys import Address
 from core.domain.messages import OutboxMessage, Part
 from core.domain.values import clean
 from core.errors import PermanentError, StorageError, TransientError, UnknownOutcomeError
-from core.ports import Channel, Clock, Outbox
+from core.ports import Channel, Claimed, Clock, Outbox
 from core.runtime.holder import Holder
 from core.runtime.limiter import Limiter
 from core.runtime.retrying import insist
@@ -132,40 +132,39 @@ class Preview:
             id=self._message_id, key=self._key, address=self._address, kind="preview", part=part
         )
         try:
-            state, self._platform_id = await stage.outbox.open_preview(
+            state, row = await stage.outbox.open_preview(
                 message, stage.holder.lease(stage.clock.now())
             )
         except StorageError as error:
             log.warning("no preview", message=self._message_id, error=str(error))
             return False
-        match state:
-            case "lost":
-                return False
-            case "sent" | "held":
-                return True
-            case "opened":
-                return await self._send(message)
+        if row is None:
+            return state == "held"
+        if state == "opened":
+            return await self._send(row)
+        self._platform_id = row.preview_id
+        return True
 
-    async def _send(self, message: OutboxMessage) -> bool:
+    async def _send(self, row: Claimed) -> bool:
         """The first text. Whatever happens, its row does not stay «sending»."""
         outbox, now = self._stage.outbox, self._stage.clock.now()
         try:
-            sent = await self._stage.channel.send(message)
+            sent = await self._stage.channel.send(row.message)
         except TransientError as error:
             self._slow_down(error)
             reason = str(error)
-            self._settle(lambda: outbox.retry(message.id, now, reason))
+            self._settle(lambda: outbox.retry(row, now, reason))
             await self.settled()
             return True
         except (PermanentError, UnknownOutcomeError, asyncio.CancelledError) as error:
             reason = str(error) or "cut short"
-            settling = self._settle(lambda: outbox.unknown(message.id, reason))
+            settling = self._settle(lambda: outbox.unknown(row, reason))
             if isinstance(error, asyncio.CancelledError):
                 await asyncio.wait({settling}, timeout=CLOSING)
                 raise
             return False
-        self._platform_id, self._shown = sent, message.part
-        self._settle(lambda: outbox.sent(message.id, sent, now))
+        self._platform_id, self._shown = sent, row.message.part
+        self._settle(lambda: outbox.sent(row, sent, now))
         return True
 
     def _settle(self, write: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:

@@ -115,8 +115,11 @@ async def test_what_is_not_delivered_is_told_by_platform(store: Store) -> None:
     letters = (letter("a", "1"), letter("b", "2"), letter("c", "2"), letter("d", "3"), odd)
     preview = letter("p", "4", kind="preview")
     await store.commit(commit(KEY, 0, said(), outbox=(*letters, preview)))
-    await store.give_up("a", "blocked", at())
-    await store.sent("d", "1", at())
+    claimed = {row.message.id: row for row in await store.claim(at(), lease())}
+    await store.give_up(claimed["a"], "blocked", at())
+    await store.sent(claimed["d"], "1", at())
+    await store.retry(claimed["b"], at(9), "429")
+    await store.retry(claimed["x"], at(9), "429")
     assert await store.undelivered() == {
         "telegram": {"failed": 1, "pending": 2},
         "a:b": {"pending": 1},

@@ -321,7 +321,7 @@ async def test_a_log_that_is_set_aside_is_kept_and_its_key_is_new_again(store: S
     claims = await store.claim(at(), lease())
     assert [one.message.part.plain for one in claims] == [f"{KEY}@0", f"{KEY}@0"]
     for one in claims:
-        await store.sent(one.message.id, "1", at())
+        await store.sent(one, "1", at())
     assert await store.backlog() == {}
 
 
@@ -344,14 +344,32 @@ async def test_what_follows_a_log_that_is_set_aside_is_there_with_it_or_neither(
 
 
 async def test_a_message_set_aside_still_finds_its_preview(store: Store) -> None:
-    await store.open_preview(letter("p", kind="preview"), lease())
-    await store.sent("p", "77", at())
+    preview = letter("p", kind="preview")
+    _, opened = await store.open_preview(preview, lease())
+    assert opened
+    await store.sent(opened, "77", at())
     await store.commit(commit(KEY, 0, said(), outbox=(letter("a", edits="p"),)))
     await store.set_aside(KEY, at())
     (claimed,) = await store.claim(at(), lease())
     assert claimed.preview_id == "77"
-    await store.sent(claimed.message.id, "78", at())
-    assert await store.open_preview(letter("p", kind="preview"), lease()) == ("opened", "")
+    await store.sent(claimed, "78", at())
+    state, again = await store.open_preview(preview, lease())
+    assert state == "opened"
+    assert again
+    assert again.position != opened.position
+
+
+async def test_a_message_whose_session_is_set_aside_while_it_is_sent_is_settled(
+    store: Store,
+) -> None:
+    promised = (letter("a"), letter("b", "8"), letter("c", "9"))
+    await store.commit(commit(KEY, 0, said(), outbox=promised))
+    a, b, c = await store.claim(at(), lease())
+    await store.set_aside(KEY, at())
+    await store.sent(a, "77", at())
+    await store.give_up(b, "blocked", at())
+    await store.retry(c, at(9), "429")
+    assert await store.backlog() == {"failed": 1, "pending": 1}
 
 
 async def test_a_key_that_is_unknown_can_be_set_aside(store: Store) -> None:

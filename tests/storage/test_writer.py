@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy import event
 
 from core.errors import StorageError
+from core.ports import Claimed
 from storage.engine import Database, DialectName
 from storage.migrate import bring_up, open_database
 from storage.store import SqlStore
@@ -107,7 +108,7 @@ async def test_nothing_comes_after_the_counts_that_others_wait_for(
     await asyncio.gather(
         store.commit(commit(KEY, 0, said(), inbox=update())),
         store.renew((KEY,), lease()),
-        store.sent("a", "1", at()),
+        store.sent(Claimed(message=letter("a"), position=1, attempts=1), "1", at()),
     )
     verbs = [statement.split()[:3] for statement in counted.statements]
     assert counted.transactions == 1

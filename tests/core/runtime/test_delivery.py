@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from core.errors import PermanentError, StorageError, TransientError, UnknownOutcomeError
 from core.ports import Pace, Paces
 from tests.core.domain.samples import HOME
-from tests.core.runtime.house import KEY, LEASE, Ground, Process, passes
+from tests.core.runtime.house import KEY, LEASE, Ground, Process, passes, spoil
 from tests.core.runtime.virtual import in_virtual_time
 
 GENEROUS = {"chat": Paces(chat=Pace(0.001, 100), bot=Pace(0.001, 1000))}
@@ -133,6 +133,40 @@ async def test_a_death_in_a_send_is_looked_up_by_the_next_life() -> None:
     await passes(5)
 
     assert sends(ground) == ["hello", "more"]
+
+
+@in_virtual_time
+async def test_of_two_processes_that_settle_the_same_doubt_one_sends_again() -> None:
+    ground, first = await service("hello")
+    ground.chat.seconds = 3
+    await first.hears("hi")
+    await passes(1)
+    first.dies()
+    await passes(LEASE)
+    await ground.starts()
+    second = await ground.starts()
+    second.disk.slow["retry"] = 2.0
+
+    await passes(60)
+
+    assert sends(ground) == ["hello", "hello"], "the one that died in the act, and one more"
+
+
+@in_virtual_time
+async def test_an_answer_whose_conversation_is_set_aside_while_it_is_sent_comes_once() -> None:
+    ground, process = await service("hello", "a new one")
+    ground.chat.seconds = 3
+    await process.hears("hi")
+    await passes(1)
+    spoil(ground)
+
+    second = await ground.starts()
+    await second.hears("are you there?")
+    await passes(60)
+
+    assert ground.chat.texts[0] == "hello"
+    assert "could not be read" in ground.chat.texts[1]
+    assert ground.chat.texts[2:] == ["a new one"]
 
 
 @in_virtual_time

@@ -13,7 +13,7 @@ from core.errors import (
     TransientError,
     UnknownOutcomeError,
 )
-from core.ports import OnText, ToolContext, ToolOutput
+from core.ports import Claimed, OnText, ToolContext, ToolOutput
 from tests.core.runtime.house import LEASE, FakeTool, Ground, asks, passes
 from tests.core.runtime.virtual import in_virtual_time
 
@@ -196,10 +196,10 @@ async def test_a_preview_that_cannot_be_noted_at_once_is_still_where_the_answer_
     process = await ground.starts()
     note, faults = ground.store.sent, [StorageError("away")] * 4
 
-    async def often_away(message_id: str, platform_id: str, at: datetime) -> None:
+    async def often_away(row: Claimed, platform_id: str, at: datetime) -> None:
         if faults:
             raise faults.pop()
-        await note(message_id, platform_id, at)
+        await note(row, platform_id, at)
 
     monkeypatch.setattr(ground.store, "sent", often_away)
     await process.hears("a story")
