@@ -181,7 +181,8 @@ class Quarantine(Protocol):
 
 class Claimed(msgspec.Struct, frozen=True, kw_only=True):
     """A row in the hands of who claimed it. ``position`` is its place in the outbox, which it keeps
-    whatever becomes of its session; ``attempts`` counts this claim, from 1.
+    whatever becomes of its session; ``attempts`` counts this claim, from 1; ``doubts`` how often
+    its outcome was unknown.
 
     ``preview_id`` is the platform's id of the preview message that the row ``edits``, or of the
     preview itself; or empty.
@@ -190,6 +191,7 @@ class Claimed(msgspec.Struct, frozen=True, kw_only=True):
     message: OutboxMessage
     position: int
     attempts: int
+    doubts: int = 0
     preview_id: str = ""
 
 

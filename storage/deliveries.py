@@ -18,12 +18,14 @@ from storage.tables import outbox
 OF_LANE = "{}:%"
 _holds = outbox.c.holds
 _is_message = outbox.c.kind != "preview"
+_doubted: Row = {"state": "unknown", "holds": _is_message, "doubts": outbox.c.doubts + 1}
 _preview = outbox.alias("preview")
 _ROW = (
     outbox.c.position,
     outbox.c.id,
     outbox.c.body,
     outbox.c.attempts,
+    outbox.c.doubts,
     sa.select(_preview.c.platform_id)
     .where(_preview.c.id == outbox.c.edits, _preview.c.state == "sent")
     .scalar_subquery()
@@ -54,7 +56,7 @@ _CLAIM = (
 _ABANDON = (
     sa.update(outbox)
     .where(_holds, outbox.c.state == "sending", outbox.c.lease_until <= sa.bindparam("now"))
-    .values(state="unknown", holds=_is_message, error="the sender went away")
+    .values(**_doubted, error="the sender went away")
 )
 _UNKNOWN = (
     sa.select(*_ROW)
@@ -100,7 +102,7 @@ _GIVE_UP = (
 _NOT_KNOWN = (
     sa.update(outbox)
     .where(_of_claim, outbox.c.state == "sending")
-    .values(state="unknown", holds=_is_message, error=sa.bindparam("why"))
+    .values(**_doubted, error=sa.bindparam("why"))
 )
 _OLD_PREVIEW = (
     sa.select(outbox.c.position, outbox.c.attempts, outbox.c.state, outbox.c.platform_id)

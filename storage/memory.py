@@ -263,12 +263,15 @@ class MemoryStore:
         await self._change(row, ("sending", "unknown"), state="failed", **changes)
 
     async def unknown(self, row: Claimed, error: str) -> None:
-        await self._change(row, ("sending",), state="unknown", error=clean(error))
+        await self._change(row, ("sending",), 1, state="unknown", error=clean(error))
 
-    async def _change(self, row: Claimed, allowed: tuple[str, ...], **changes: object) -> None:
+    async def _change(
+        self, row: Claimed, allowed: tuple[str, ...], doubts: int = 0, **changes: object
+    ) -> None:
         await self._turn()
         kept = self._places.get(row.position)
         if kept is not None and kept["state"] in allowed and kept["attempts"] == row.attempts:
+            kept["doubts"] += doubts
             kept.update({"holds": kept["kind"] != "preview", **changes})
 
     async def unsettled(
@@ -277,7 +280,8 @@ class MemoryStore:
         await self._turn()
         for row in self._outbox.values():
             if row["state"] == "sending" and row["lease_until"] <= micros(now):
-                row.update(state="unknown", holds=row["kind"] != "preview")
+                holds, doubts = row["kind"] != "preview", row["doubts"] + 1
+                row.update(state="unknown", holds=holds, doubts=doubts)
         open_rows = [
             row
             for row in self._outbox.values()

@@ -96,6 +96,7 @@ def outbox_row(made: OutboxMessage, at: int) -> Row:
         "error": "",
         "created_at": at,
         "ended_at": 0,
+        "doubts": 0,
     }
 
 
@@ -127,7 +128,11 @@ def claimed(row: Mapping[str, Any], preview_id: str | None, attempts: int) -> Cl
     """The row's id counts, should it have been set aside since."""
     made = msgspec.structs.replace(message(row["body"]), id=row["id"])
     return Claimed(
-        message=made, position=row["position"], attempts=attempts, preview_id=preview_id or ""
+        message=made,
+        position=row["position"],
+        attempts=attempts,
+        doubts=row["doubts"],
+        preview_id=preview_id or "",
     )
 
 

@@ -19,9 +19,11 @@ LONGEST_WAIT = 5.0
 """Seconds that a claimed row waits for its chat; a chat that is blocked for longer frees it."""
 SEND_SHARE = 0.8
 """Of its claim's time that one send may take."""
-MAX_ATTEMPTS = 200
-"""With the longest pause of five minutes that is over half a day of trying. A platform that says
-when to come back is never given up."""
+MOST_DOUBTS = 200
+"""How often it may be unknown whether a message is out: each time it is sent again it may be there
+once more, and with the longest pause of five minutes that is over half a day. What is proved not to
+be out is never given up."""
+LONGEST_PAUSE = 300.0
 
 log = structlog.get_logger(__name__)
 
@@ -113,10 +115,12 @@ class Delivery:
             log.warning("unknown send not settled yet", message=message.id, error=str(error))
             return
         log.info("unknown send settled", message=message.id, arrived=found is not None)
-        if found is None:
-            await self._again(row, TransientError("nobody knows whether it arrived"))
-        else:
+        if found is not None:
             await self._outbox.sent(row, found, self._clock.now())
+        elif row.doubts >= MOST_DOUBTS:
+            await self._give_up(row, f"unknown {row.doubts} times whether it arrived")
+        else:
+            await self._again(row, TransientError("nobody knows whether it arrived"))
 
     async def _deliver(self, row: Claimed) -> None:
         try:
@@ -169,11 +173,8 @@ class Delivery:
     async def _again(self, row: Claimed, error: TransientError) -> None:
         message = row.message
         now = self._clock.now()
-        if row.attempts >= MAX_ATTEMPTS and error.retry_after is None:
-            await self._give_up(row, f"after {row.attempts} attempts: {error}")
-            return
         if error.retry_after is not None:
             self._limiter.block(message.address, error.retry_after)
-        pause = timedelta(seconds=error.retry_after or backoff(row.attempts, longest=300.0))
+        pause = timedelta(seconds=error.retry_after or backoff(row.attempts, LONGEST_PAUSE))
         log.warning("not sent yet", message=message.id, error=str(error), pause=pause.seconds)
         await insist(self._clock, lambda: self._outbox.retry(row, now + pause, str(error)))

@@ -72,10 +72,22 @@ async def test_what_is_unknown_holds_up_its_lane_until_it_is_settled(store: Stor
     claimed = (await claims(store))["a1"]
     await store.unknown(claimed, "the connection broke")
     assert await names(store) == []
-    assert await store.unsettled(at()) == (claimed,)
+    assert await store.unsettled(at()) == (replace(claimed, doubts=1),)
     await store.sent(claimed, "77", at())
     assert await store.unsettled(at()) == ()
     assert await names(store) == ["a2"]
+
+
+async def test_it_is_counted_how_often_an_outcome_was_unknown(store: Store) -> None:
+    await put(store, letter("a"))
+    await store.unknown((await claims(store))["a"], "the connection broke")
+    (first,) = await store.unsettled(at())
+    await store.retry(first, at(), "sent again")
+    await store.retry((await claims(store))["a"], at(), "429")
+    again = (await claims(store))["a"]
+    assert (first.doubts, again.attempts, again.doubts) == (1, 3, 1)
+    (second,) = await store.unsettled(at(30))
+    assert second.doubts == 2
 
 
 async def test_a_claim_whose_owner_died_becomes_unknown(store: Store) -> None:

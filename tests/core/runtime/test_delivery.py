@@ -305,12 +305,29 @@ async def test_a_bug_in_one_channel_does_not_end_the_only_exit() -> None:
     assert ground.chat.texts[-1] == "two"
 
 
+@pytest.mark.parametrize("retry_after", [None, 60.0])
 @in_virtual_time
-async def test_a_platform_that_says_when_to_come_back_is_never_given_up() -> None:
+async def test_what_is_proved_not_to_be_out_is_never_given_up(retry_after: float | None) -> None:
     ground, process = await service("at last")
-    ground.chat.faults.extend(TransientError("refused", retry_after=60.0) for _ in range(250))
+    ground.chat.faults.extend(TransientError("refused", retry_after) for _ in range(250))
+    ground.chat.faults.append(UnknownOutcomeError("connection reset"))
 
     await process.hears("hi")
-    await passes(60 * 260)
+    await passes(300 * 270)
 
     assert ground.chat.texts == ["at last"]
+
+
+@in_virtual_time
+async def test_a_message_that_may_be_there_two_hundred_times_is_given_up() -> None:
+    ground, process = await service("hello", "again")
+    ground.chat.faults.extend(UnknownOutcomeError("no answer") for _ in range(250))
+    await process.hears("hi")
+    await passes(300 * 220)
+    assert sends(ground) == ["hello"] * 200
+    assert await ground.store.backlog() == {"failed": 1}
+
+    ground.chat.faults.clear()
+    await process.hears("hi")
+    await passes(10)
+    assert ground.chat.texts == ["again"], "it does not hold up the chat for ever"
