@@ -1,5 +1,6 @@
 """What reaches the chat, in which order and how often, whatever the platform does."""
 
+import asyncio
 from itertools import pairwise
 
 import pytest
@@ -7,6 +8,8 @@ from msgspec.structs import replace
 
 from core.errors import PermanentError, StorageError, TransientError, UnknownOutcomeError
 from core.ports import Pace, Paces
+from core.runtime import delivery
+from storage.memory import MemoryStore
 from tests.core.domain.samples import HOME
 from tests.core.runtime.house import KEY, LEASE, Ground, Process, passes, spoil
 from tests.core.runtime.virtual import in_virtual_time
@@ -133,6 +136,70 @@ async def test_a_death_in_a_send_is_looked_up_by_the_next_life() -> None:
     await passes(5)
 
     assert sends(ground) == ["hello", "more"]
+
+
+class Away(MemoryStore):
+    """Out of reach until a time of the loop."""
+
+    back_at = 0.0
+
+    async def _turn(self) -> None:
+        await super()._turn()
+        if asyncio.get_running_loop().time() < self.back_at:
+            raise StorageError("the database is away")
+
+
+@pytest.mark.parametrize("seconds", [20, 40, 200])
+@in_virtual_time
+async def test_a_message_that_was_sent_while_the_database_was_away_is_not_sent_again(
+    seconds: float,
+) -> None:
+    ground = Ground("hello")
+    ground.store = store = Away()
+    process = await ground.starts()
+    ground.chat.seconds = 1
+    await process.hears("hi")
+    await passes(0.5)
+    assert sends(ground) == ["hello"]
+
+    store.back_at = asyncio.get_running_loop().time() + seconds
+    await passes(seconds + 300)
+
+    assert sends(ground) == ["hello"]
+    assert await ground.store.backlog() == {}
+
+
+@in_virtual_time
+async def test_a_crowd_that_has_to_wait_for_the_pace_is_told_once() -> None:
+    crowd = range(1000, 1600)
+    ground = Ground()
+    ground.chat.seconds = 0.2
+    process = await ground.starts()
+
+    for user in crowd:
+        await process.hears("/help", user=f"{user}", address=replace(HOME, chat=f"{user}"))
+    await passes(len(crowd) / 30 + 2 * LEASE)
+
+    assert len(crowd) / 30 > LEASE, "the last of them has to wait for longer than a claim lasts"
+    assert len(sends(ground)) == len(crowd)
+    assert await ground.store.backlog() == {}
+    gaps = [later - earlier for (earlier, _), (later, _) in pairwise(ground.chat.calls("send"))]
+    assert max(gaps) < 1.1, "nobody pauses while others wait"
+
+
+@in_virtual_time
+async def test_a_row_whose_chat_is_blocked_while_it_waits_is_put_back() -> None:
+    group = replace(HOME, chat="77", chat_type="group")
+    ground = Ground("a|b|c|d|e")
+    process = await ground.starts()
+    await process.hears("hi", address=group)
+    await passes(3)
+    assert ground.chat.texts == ["a", "b"]
+
+    process.limiter.block(group, 3 * LEASE)
+    await passes(4 * LEASE)
+
+    assert sends(ground) == ["a", "b", "c", "d", "e"]
 
 
 @in_virtual_time
@@ -305,26 +372,33 @@ async def test_a_bug_in_one_channel_does_not_end_the_only_exit() -> None:
     assert ground.chat.texts[-1] == "two"
 
 
-@pytest.mark.parametrize("retry_after", [None, 60.0])
+@pytest.mark.parametrize("retry_after", [None, 7.0])
 @in_virtual_time
-async def test_what_is_proved_not_to_be_out_is_never_given_up(retry_after: float | None) -> None:
+async def test_what_is_proved_not_to_be_out_is_never_given_up(
+    retry_after: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delivery, "LONGEST_PAUSE", 5.0)
     ground, process = await service("at last")
-    ground.chat.faults.extend(TransientError("refused", retry_after) for _ in range(250))
+    faults = delivery.MOST_DOUBTS + 50
+    ground.chat.faults.extend(TransientError("refused", retry_after) for _ in range(faults))
     ground.chat.faults.append(UnknownOutcomeError("connection reset"))
 
     await process.hears("hi")
-    await passes(300 * 270)
+    await passes(faults * (retry_after or 6) + 60)
 
     assert ground.chat.texts == ["at last"]
 
 
 @in_virtual_time
-async def test_a_message_that_may_be_there_two_hundred_times_is_given_up() -> None:
+async def test_a_message_that_may_be_there_too_often_already_is_given_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(delivery, "LONGEST_PAUSE", 5.0)
     ground, process = await service("hello", "again")
-    ground.chat.faults.extend(UnknownOutcomeError("no answer") for _ in range(250))
+    ground.chat.faults.extend([UnknownOutcomeError("no answer")] * (delivery.MOST_DOUBTS + 50))
     await process.hears("hi")
-    await passes(300 * 220)
-    assert sends(ground) == ["hello"] * 200
+    await passes(6 * (delivery.MOST_DOUBTS + 50))
+    assert sends(ground) == ["hello"] * delivery.MOST_DOUBTS
     assert await ground.store.backlog() == {"failed": 1}
 
     ground.chat.faults.clear()
