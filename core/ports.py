@@ -223,7 +223,7 @@ class Outbox(Protocol):
         ...
 
     async def unknown(self, row: Claimed, error: str) -> None:
-        """The request may have gone out."""
+        """The request may have gone out. Of a preview that is out: nobody knows what it shows."""
         ...
 
     async def unsettled(

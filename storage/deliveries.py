@@ -101,7 +101,10 @@ _GIVE_UP = (
 )
 _NOT_KNOWN = (
     sa.update(outbox)
-    .where(_of_claim, outbox.c.state == "sending")
+    .where(
+        _of_claim,
+        sa.or_(outbox.c.state == "sending", sa.and_(outbox.c.state == "sent", ~_is_message)),
+    )
     .values(**_doubted, error=sa.bindparam("why"))
 )
 _OLD_PREVIEW = (

@@ -263,7 +263,8 @@ class MemoryStore:
         await self._change(row, ("sending", "unknown"), state="failed", **changes)
 
     async def unknown(self, row: Claimed, error: str) -> None:
-        await self._change(row, ("sending",), 1, state="unknown", error=clean(error))
+        allowed = ("sending", "sent") if row.message.kind == "preview" else ("sending",)
+        await self._change(row, allowed, 1, state="unknown", error=clean(error))
 
     async def _change(
         self, row: Claimed, allowed: tuple[str, ...], doubts: int = 0, **changes: object

@@ -164,6 +164,16 @@ async def test_a_preview_whose_sender_died_is_lost_and_lets_its_lane_go(store: S
     assert await store.open_preview(PREVIEW, lease()) == LOST
 
 
+async def test_a_preview_of_which_nobody_knows_what_it_shows_is_lost(store: Store) -> None:
+    opened = await opens(store, PREVIEW)
+    await store.sent(opened, "77", at())
+    await store.unknown(opened, "an edit was cut short")
+    assert await store.open_preview(PREVIEW, lease()) == LOST
+    await put(store, letter("a", edits="p"))
+    (claimed,) = await store.claim(at(), lease())
+    assert claimed.preview_id == "", "the answer is a message of its own"
+
+
 async def test_a_preview_that_failed_is_lost(store: Store) -> None:
     await store.give_up(await opens(store, PREVIEW), "blocked", at())
     assert await store.open_preview(PREVIEW, lease()) == LOST
