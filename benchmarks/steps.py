@@ -42,9 +42,10 @@ class TimedStore(SqlStore):
         self.kind = ""
         self.newest: list[Commit] = []
 
-    async def commit(self, commit: Commit) -> None:
-        await self.watch.time(self.kind, super().commit(commit))
+    async def commit(self, commit: Commit) -> int:
+        stream = await self.watch.time(self.kind, super().commit(commit))
         self.newest = [commit]
+        return stream
 
 
 class Stand:

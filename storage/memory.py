@@ -12,7 +12,7 @@ from core.domain.events import Recorded, Role
 from core.domain.keys import aside_key, aside_name, platform_of, platform_of_lane
 from core.domain.ledger import Ledger
 from core.domain.messages import OutboxMessage
-from core.errors import StillhereError, StorageError
+from core.errors import ConflictError, StillhereError, StorageError
 from core.ports import (
     AccessGrant,
     Claimed,
@@ -41,7 +41,10 @@ class MemoryStore:
 
     def __init__(self, codec: Codec | None = None) -> None:
         self._codec = codec or Codec()
-        self._ground = Ground()
+        self._numbers: dict[str, int] = {}
+        """Those of the logs, by key."""
+        self._last_number = 0
+        self._ground = Ground(streams=self._numbers)
         self._logs: dict[str, list[EventRow]] = {}
         self._snapshots: dict[str, Row] = {}
         self._inbox: dict[InboxId, Row] = {}
@@ -65,7 +68,8 @@ class MemoryStore:
         state = None
         if row is not None and row["seq"] <= head.seq:
             state = snapshot(key, row["seq"], row["version"], row["data"])
-        return Stored(state, self._log(key, 1 if state is None else state.seq + 1, head.seq))
+        log = self._log(key, 1 if state is None else state.seq + 1, head.seq)
+        return Stored(state, log, self._numbers.get(key, 0))
 
     async def events(
         self, key: str, first: int = 1, last: int | None = None
@@ -84,14 +88,17 @@ class MemoryStore:
         rows = [row for row in self._logs.get(key, []) if row.seq in set(wanted)]
         return these(self._codec, key, rows, wanted)
 
-    async def commit(self, commit: Commit) -> None:
+    async def commit(self, commit: Commit) -> int:
         prepared = prepare(commit, self._codec)
         await self._turn()
         self._ground.admit(prepared.commit)
-        self._store(prepared)
+        return self._store(prepared)
 
-    def _store(self, prepared: Prepared) -> None:
+    def _store(self, prepared: Prepared) -> int:
         key = prepared.commit.key
+        if key not in self._numbers:
+            self._last_number += 1
+            self._numbers[key] = self._last_number
         settled = [name for row in prepared.settled if (name := settled_id(row)) in self._inbox]
         moves = Moves({name: self._inbox[name]["outcome"] for name in settled})
         moves.add(prepared)
@@ -117,6 +124,7 @@ class MemoryStore:
             self._artifacts.setdefault(row["id"], row["text"])
         if prepared.snapshot is not None:
             self._snapshots[key] = prepared.snapshot
+        return self._numbers[key]
 
     def _promise(self, row: Row) -> None:
         row["position"] = len(self._places) + 1
@@ -159,20 +167,25 @@ class MemoryStore:
         ]
         return tuple(sorted(found, key=lambda info: info.updated_at, reverse=True)[:limit])
 
-    async def set_aside(self, key: str, at: datetime, first: Commit | None = None) -> str:
+    async def set_aside(
+        self, key: str, stream: int, at: datetime, first: Commit | None = None
+    ) -> str:
         follows = None if first is None else prepare(first, self._codec)
         await self._turn()
+        if self._numbers.get(key) != stream:
+            raise ConflictError(f"{key}: log {stream} is not there any more")
         name, kept_as = aside_name(at), aside_key(key, at)
-        head = self._ground.heads.pop(key, None)
+        head = self._ground.heads.pop(key)
+        del self._numbers[key]
         if follows is not None:
             try:
                 self._ground.admit(follows.commit)
             except StillhereError:
-                self._ground.heads.update({key: head} if head else {})
+                self._ground.heads[key], self._numbers[key] = head, stream
                 raise
-        if head is not None:
-            ended = Head(seq=head.seq, session_id=head.session_id, epoch=head.epoch)
-            self._ground.heads[kept_as] = replace(ended, updated_at=micros(at))
+        ended = Head(seq=head.seq, session_id=head.session_id, epoch=head.epoch)
+        self._ground.heads[kept_as] = replace(ended, updated_at=micros(at))
+        self._numbers[kept_as] = stream
         self._logs[kept_as] = self._logs.pop(key, [])
         if key in self._snapshots:
             self._snapshots[kept_as] = self._snapshots.pop(key)
@@ -202,7 +215,7 @@ class MemoryStore:
         snapshot_row = self._snapshots.get(key)
         kept = None if snapshot_row is None else {n: snapshot_row[n] for n in SNAPSHOT}
         log = self._logs.get(key, [])
-        return RawHead(stream, kept, log[-1].seq if log else 0)
+        return RawHead(stream, kept, log[-1].seq if log else 0, self._numbers[key])
 
     async def raw_events(self, key: str, after: int | None, limit: int) -> tuple[RawRow, ...]:
         await self._turn()

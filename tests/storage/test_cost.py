@@ -44,7 +44,7 @@ def _other(number: int) -> Commit:
 
 def _apply(connection: sa.Connection, *commits: Commit) -> None:
     work = [prepare(one, CODEC) for one in commits]
-    assert COMMITS.apply(connection, work) == [None] * len(work)
+    assert all(isinstance(one, int) for one in COMMITS.apply(connection, work))
 
 
 def _history(connection: sa.Connection, first: int, last: int) -> None:

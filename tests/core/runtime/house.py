@@ -128,7 +128,7 @@ class Mortal:
 
     ``faults`` are raised by the coming commits instead of, or (with «after») in spite of, storing.
     ``killer`` is asked around every commit whether the process dies here. A call whose name is in
-    ``slow`` arrives so many seconds late.
+    ``slow`` arrives so many seconds late, one in ``slow_answers`` is answered late.
     """
 
     def __init__(self, real: object) -> None:
@@ -137,6 +137,7 @@ class Mortal:
         self.faults: deque[str] = deque()
         self.killer: Callable[[str], bool] = lambda moment: False
         self.slow: dict[str, float] = {}
+        self.slow_answers: dict[str, float] = {}
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._real, name)
@@ -148,19 +149,21 @@ class Mortal:
         self._breathe()
         await asyncio.sleep(self.slow.get(method.__name__, 0.0))
         result = await method(*args, **named)
+        await asyncio.sleep(self.slow_answers.get(method.__name__, 0.0))
         self._breathe()
         return result
 
-    async def _commit(self, method: Callable[..., Awaitable[Any]], *args: Any) -> None:
+    async def _commit(self, method: Callable[..., Awaitable[Any]], *args: Any) -> Any:
         fault = self.faults.popleft() if self.faults else ""
         if fault == "before":
             raise StorageError("the disk is full")
         self.dead = self.dead or self.killer("before")
-        await self._call(method, *args)
+        stream = await self._call(method, *args)
         self.dead = self.dead or self.killer("after")
         self._breathe()
         if fault == "after":
             raise StorageError("the connection broke")
+        return stream
 
     def _breathe(self) -> None:
         if self.dead:
