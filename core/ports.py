@@ -149,8 +149,8 @@ class SessionStore(RawLogs, Protocol):
         DuplicateError if the inbox row is there already; ConflictError if the log is not at
         ``expected_seq``, or is another than ``stream``, or an owner is granted while another one
         exists; LeaseLostError if a ``lease`` is asked for while another owner's is not over at
-        ``commit.at``. StorageError when the database failed: then it is not known whether the
-        commit is there; load and look.
+        ``commit.at``; UnstorableError if the database never takes what is in it. StorageError when
+        the database failed: then it is not known whether the commit is there; load and look.
         """
         ...
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import msgspec
 import sqlalchemy as sa
 
-from core.errors import StillhereError, StorageError
+from core.errors import StillhereError, StorageError, UnstorableError
 from storage.engine import Database, RefusedError
 
 Item = TypeVar("Item")
@@ -73,7 +73,7 @@ class Writer:
             return
         try:
             results = await self._transaction(group)
-        except RefusedError:
+        except (RefusedError, UnstorableError):
             results = [await self._alone(job) for job in group]
         except StorageError as error:
             results = [StorageError(str(error)) for _ in group]

@@ -25,7 +25,7 @@ from core.domain.events import Recorded
 from core.domain.fold import fold
 from core.domain.policy import Durability
 from core.domain.state import SessionState
-from core.errors import IllegalEventError, StillhereError
+from core.errors import IllegalEventError, StillhereError, UnstorableError
 from core.ports import Clock, Commit, SessionStore
 from core.runtime.holder import Holder
 
@@ -118,13 +118,22 @@ class Behind:
             tail.flight = asyncio.create_task(self._fly(key, tail))
 
     async def write(self, decided: Decided) -> int:
-        """This one and all that is behind, after the flight that is under way. As
-        ``SessionStore.commit``."""
+        """This one and all that is behind, after the flight that is under way; what can never be
+        stored does not cost what was decided before it. As ``SessionStore.commit``."""
         tail = self._tails.get(decided.commit.key)
         if tail is None:
             return await self._store.commit(decided.commit)
         async with tail.lock:
-            return await self._put(tail, together([*tail.decided, decided]))
+            try:
+                return await self._put(tail, together([*tail.decided, decided]))
+            except UnstorableError:
+                await self._put_alone(tail)
+                raise
+
+    async def _put_alone(self, tail: Tail) -> None:
+        now = self._clock.now()
+        lease = self._holder.lease(now)
+        await self._put(tail, replace(together(tail.decided), at=now, lease=lease))
 
     async def _fly(self, key: str, tail: Tail) -> None:
         """Goes on while there is something to write; a commit that waits comes in between, and
@@ -134,9 +143,7 @@ class Behind:
                 async with tail.lock:
                     if not tail.decided or tail.doubtful:
                         return
-                    now = self._clock.now()
-                    lease = self._holder.lease(now)
-                    await self._put(tail, replace(together(tail.decided), at=now, lease=lease))
+                    await self._put_alone(tail)
         except StillhereError as error:
             log.warning("not written in passing", key=key, error=str(error))
         except Exception:

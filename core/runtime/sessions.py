@@ -19,7 +19,13 @@ from core.domain.ledger import owed
 from core.domain.policy import Policy
 from core.domain.recovery import faults
 from core.domain.state import SessionState
-from core.errors import BrokenDataError, ConflictError, IllegalEventError, LeaseLostError
+from core.errors import (
+    BrokenDataError,
+    ConflictError,
+    IllegalEventError,
+    LeaseLostError,
+    UnstorableError,
+)
 from core.ports import Artifact, Channel, Clock, Commit, SessionStore
 from core.runtime.behind import Behind, Decided
 from core.runtime.commits import CommitBuilder, Extras, is_open
@@ -97,7 +103,8 @@ class Sessions:
         """Decides on the newest state and commits; looks again as long as others are faster.
 
         False where the decision was to do nothing. Raises StorageError, DuplicateError,
-        LeaseLostError, BrokenDataError, and ConflictError after many tries.
+        LeaseLostError, BrokenDataError, and ConflictError after many tries. After UnstorableError
+        the session is where the database has it: what was behind and is in it, too, is forgotten.
         """
         async with self._lock(key):
             for _ in range(MAX_CONFLICTS):
@@ -270,6 +277,10 @@ class Sessions:
     async def _write(self, decided: Decided) -> None:
         try:
             self._streams[decided.after.key] = await self._behind.write(decided)
+        except UnstorableError:
+            self._states.pop(decided.after.key, None)
+            self._behind.drop(decided.after.key)
+            raise
         except BaseException:
             self._states.pop(decided.after.key, None)
             raise
