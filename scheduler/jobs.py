@@ -6,7 +6,13 @@ import structlog
 
 from core.domain import inputs as ask
 from core.domain.outputs import Timer
-from core.errors import BrokenDataError, ConflictError, IllegalEventError, StorageError
+from core.errors import (
+    BrokenDataError,
+    ConflictError,
+    IllegalEventError,
+    StorageError,
+    UnstorableError,
+)
 from core.ports import Clock, Timers
 from core.runtime.recovery import Recovery
 from core.runtime.retrying import Seldom
@@ -48,6 +54,9 @@ class Jobs:
             answered = await self._sessions.ask(timer.key, self._wish(timer))
         except ConflictError as error:
             log.info("timer is another's", timer=timer.id, error=str(error))
+            return
+        except UnstorableError as error:
+            self._seldom.warn(f"timer {timer.id} cannot be answered", error)
             return
         except BrokenDataError as error:
             await self._recovery.give_up(timer.key, error)

@@ -20,7 +20,7 @@ from core.domain.messages import ModelFailure, ModelReply
 from core.domain.outputs import preview_id
 from core.domain.state import SessionState, Turn
 from core.domain.values import clean
-from core.errors import BrokenDataError, StillhereError
+from core.errors import BrokenDataError, StillhereError, UnstorableError
 from core.ports import Artifact, Channel, Clock, Model, Outbox
 from core.runtime.aside import Aside
 from core.runtime.gate import Gate
@@ -233,9 +233,20 @@ class Agent:
         )
         await self._tell(state.key, finish, (done.artifact,) if done.artifact else ())
 
-    async def _tell(self, key: str, wish: ask.Input, artifacts: tuple[Artifact, ...] = ()) -> bool:
-        """What happened outside is kept until the database has it: nothing runs on unsaved."""
-        return await insist(self._out.clock, lambda: self._sessions.ask(key, wish, artifacts))
+    async def _tell(self, key: str, wish: ask.Told, artifacts: tuple[Artifact, ...] = ()) -> bool:
+        """What happened outside is kept until the database has it: nothing runs on unsaved. What it
+        never takes ends the turn."""
+        try:
+            return await insist(self._out.clock, lambda: self._sessions.ask(key, wish, artifacts))
+        except UnstorableError as error:
+            await self._tell_unstorable(key, wish.turn, error)
+            return False
+
+    async def _tell_unstorable(self, key: str, turn: int, error: UnstorableError) -> None:
+        error_id = self._out.toolbox.new_id()
+        log.error("turn cannot be stored", error=str(error), error_id=error_id)
+        wish = ask.Unstorable(at=self._out.clock.now(), turn=turn, error_id=error_id)
+        await insist(self._out.clock, lambda: self._sessions.ask(key, wish))
 
     def _preview(self, state: SessionState) -> Preview:
         turn = _open_turn(state)

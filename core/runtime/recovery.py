@@ -8,7 +8,7 @@ import structlog
 from core.domain.events import Event
 from core.domain.recovery import recover
 from core.domain.state import SessionState
-from core.errors import BrokenDataError, ConflictError
+from core.errors import BrokenDataError, ConflictError, UnstorableError
 from core.ports import Clock, SessionStore
 from core.runtime.aside import Aside
 from core.runtime.commits import Extras
@@ -65,6 +65,8 @@ class Recovery:
             log.info("turn taken up by another", key=key, error=str(error))
         except BrokenDataError as error:
             await self._aside.put(key, error)
+        except UnstorableError as error:
+            log.error("turn cannot be taken up", key=key, error=str(error))  # noqa: TRY400
         else:
             log.info("turn taken up again", key=key)
 

@@ -28,7 +28,7 @@ from storage.codec import Codec, snapshot_text
 from storage.memory import MemoryStore
 from storage.quarantine import QuarantineFolder, bundle_name
 from storage.store import SqlStore
-from tests.contract.values import at
+from tests.contract.values import at, put_aside
 from tests.core.domain.samples import KEY, START, calls, inbound
 from tests.core.domain.world import World
 
@@ -278,7 +278,7 @@ async def test_a_log_set_aside_goes_to_quarantine_under_its_old_key(
 ) -> None:
     world = lived()
     await keeps(store, world.log, world.state)
-    kept_as = await store.set_aside(KEY, at())
+    kept_as = await put_aside(store, KEY, at())
     quarantine = QuarantineFolder(store, tmp_path / "quarantine", Clock())
     folder = Path(await quarantine.keep(kept_as, "because"))
     meta = check(folder)

@@ -127,7 +127,8 @@ class Mortal:
     """Stands before an object of the outside world until its process is dead.
 
     ``faults`` are raised by the coming commits instead of, or (with «after») in spite of, storing.
-    ``killer`` is asked around every commit whether the process dies here.
+    ``killer`` is asked around every commit whether the process dies here. A call whose name is in
+    ``slow`` arrives so many seconds late, one in ``slow_answers`` is answered late.
     """
 
     def __init__(self, real: object) -> None:
@@ -135,6 +136,8 @@ class Mortal:
         self.dead = False
         self.faults: deque[str] = deque()
         self.killer: Callable[[str], bool] = lambda moment: False
+        self.slow: dict[str, float] = {}
+        self.slow_answers: dict[str, float] = {}
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._real, name)
@@ -144,20 +147,23 @@ class Mortal:
 
     async def _call(self, method: Callable[..., Awaitable[Any]], *args: Any, **named: Any) -> Any:
         self._breathe()
+        await asyncio.sleep(self.slow.get(method.__name__, 0.0))
         result = await method(*args, **named)
+        await asyncio.sleep(self.slow_answers.get(method.__name__, 0.0))
         self._breathe()
         return result
 
-    async def _commit(self, method: Callable[..., Awaitable[Any]], *args: Any) -> None:
+    async def _commit(self, method: Callable[..., Awaitable[Any]], *args: Any) -> Any:
         fault = self.faults.popleft() if self.faults else ""
         if fault == "before":
             raise StorageError("the disk is full")
         self.dead = self.dead or self.killer("before")
-        await self._call(method, *args)
+        stream = await self._call(method, *args)
         self.dead = self.dead or self.killer("after")
         self._breathe()
         if fault == "after":
             raise StorageError("the connection broke")
+        return stream
 
     def _breathe(self) -> None:
         if self.dead:
@@ -200,6 +206,13 @@ class Ground:
         ledger = (await self.store.ledger()).get("chat", Ledger())
         assert ledger.balanced, ledger
         return {name: n for name, n in ledger.numbers.items() if n and name != "accepted"}
+
+
+def spoil(ground: Ground) -> None:
+    """The newest event turns into one that cannot follow, as a bad disk or a bug would do."""
+    log = ground.store._logs[KEY]  # pyright: ignore[reportPrivateUsage]
+    log[-1] = replace(log[-1], data=log[0].data, type=log[0].type)
+    ground.store._snapshots.clear()  # pyright: ignore[reportPrivateUsage]
 
 
 class Cell:
