@@ -118,8 +118,9 @@ class SessionStore(Protocol):
         """
         ...
 
-    async def renew(self, keys: tuple[str, ...], lease: Lease) -> tuple[str, ...]:
-        """Moves the end of the leases that ``lease.owner`` still holds; returns their keys."""
+    async def renew(self, keys: tuple[str, ...], lease: Lease) -> Mapping[str, int]:
+        """Moves the end of the leases that ``lease.owner`` still holds; returns their keys, each
+        with the number at which its log is."""
         ...
 
     async def abandoned(

@@ -118,13 +118,13 @@ class MemoryStore:
     def _count(self, moves: Moves) -> None:
         self._counts = added_up([*self._counts.items(), *map(counted, moves.rows())])
 
-    async def renew(self, keys: tuple[str, ...], lease: Lease) -> tuple[str, ...]:
+    async def renew(self, keys: tuple[str, ...], lease: Lease) -> dict[str, int]:
         await self._turn()
         heads = self._ground.heads
         kept = tuple(key for key in keys if key in heads and heads[key].owner == lease.owner)
         for key in kept:
             heads[key] = replace(heads[key], lease_until=micros(lease.until))
-        return kept
+        return {key: heads[key].seq for key in kept}
 
     async def abandoned(
         self, now: datetime, limit: int = 100, platforms: Platforms = None

@@ -100,15 +100,15 @@ class SqlStore:
     async def commit(self, commit: Commit) -> None:
         await self._writer.do(self._commits.apply, prepare(commit, self._codec))
 
-    async def renew(self, keys: tuple[str, ...], lease: Lease) -> tuple[str, ...]:
+    async def renew(self, keys: tuple[str, ...], lease: Lease) -> dict[str, int]:
         renewed = (
             sa.update(streams)
             .where(self._of_keys, streams.c.owner == lease.owner)
             .values(lease_until=micros(lease.until))
-            .returning(streams.c.key)
+            .returning(streams.c.key, streams.c.seq)
         )
         wanted = {"keys": json_list([key] for key in keys)}
-        return await self._write(lambda link: tuple(link.execute(renewed, wanted).scalars()))
+        return await self._write(lambda link: dict(map(tuple, link.execute(renewed, wanted))))
 
     async def abandoned(
         self, now: datetime, limit: int = 100, platforms: Platforms = None

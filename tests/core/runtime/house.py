@@ -113,11 +113,15 @@ class FakeTool:
         self.timeout = 60.0
         self.seconds = seconds
         self.started: Counter[str] = Counter()
+        self.ended = 0
         self.result: Any = f"{name}: done"
 
     async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> ToolOutput:
         self.started[context.call_key] += 1
-        await asyncio.sleep(self.seconds)
+        try:
+            await asyncio.sleep(self.seconds)
+        finally:
+            self.ended += 1
         if isinstance(self.result, Exception):
             raise self.result
         return ToolOutput(value=self.result)
