@@ -186,7 +186,7 @@ def facts_of(connection: sa.Connection, start: str) -> dict[str, str]:
     wanted = facts.c.name.startswith(start, autoescape=True)
     rows = connection.execute(sa.select(facts.c.name, facts.c.value).where(wanted))
     # LIKE takes no heed of case on SQLite.
-    return {name: value for name, value in rows.tuples() if name.startswith(start)}
+    return {row.name: row.value for row in rows if row.name.startswith(start)}
 
 
 artifact = _one(artifacts.c.text, artifacts.c.id)
