@@ -151,9 +151,13 @@ class Agent:
         if len(todo) == 1:
             await self._do(state, todo[0])
             return
-        async with asyncio.TaskGroup() as group:
-            for effect in todo:
-                group.create_task(self._do(state, effect))
+        try:
+            async with asyncio.TaskGroup() as group:
+                for effect in todo:
+                    group.create_task(self._do(state, effect))
+        except ExceptionGroup as failed:
+            broken = failed.subgroup(BrokenDataError) or failed
+            raise broken.exceptions[0] from failed
 
     async def _do(self, state: SessionState, effect: Do) -> None:
         match effect:

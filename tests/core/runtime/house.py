@@ -305,6 +305,13 @@ def asks(*names: str, text: str = "") -> ModelReply:
     return ModelReply(text=text, calls=calls, model="scripted")
 
 
+def spoil(ground: Ground) -> None:
+    """The newest event turns into one that cannot follow, as a bad disk or a bug would do."""
+    log = ground.store._logs[KEY]  # pyright: ignore[reportPrivateUsage]
+    log[-1] = replace(log[-1], data=log[0].data, type=log[0].type)
+    ground.store._snapshots.clear()  # pyright: ignore[reportPrivateUsage]
+
+
 async def passes(seconds: float) -> None:
     await asyncio.sleep(seconds)
 

@@ -10,7 +10,7 @@ from core.domain.keys import Address
 from core.errors import StorageError
 from core.ports import Commit
 from tests.core.domain.samples import HOME
-from tests.core.runtime.house import KEY, Ground, asks, passes, said
+from tests.core.runtime.house import KEY, Ground, asks, passes, said, spoil
 from tests.core.runtime.virtual import in_virtual_time
 
 NOBODY: frozenset[str] = frozenset()
@@ -297,13 +297,6 @@ async def test_the_end_of_the_process_that_sets_a_conversation_aside_leaves_nobo
     await passes(5)
     assert ground.chat.texts[-1] == "Hello again"
     assert sum("could not be read" in text for text in ground.chat.texts) == 1
-
-
-def spoil(ground: Ground) -> None:
-    """The newest event turns into one that cannot follow, as a bad disk or a bug would do."""
-    log = ground.store._logs[KEY]  # pyright: ignore[reportPrivateUsage]
-    log[-1] = replace(log[-1], data=log[0].data, type=log[0].type)
-    ground.store._snapshots.clear()  # pyright: ignore[reportPrivateUsage]
 
 
 @in_virtual_time
