@@ -252,10 +252,12 @@ class Service:
     async def reading(self) -> Reading:
         """Raises StorageError, TimeoutError."""
         async with asyncio.timeout(WRITE_SECONDS):
-            ledger, undelivered = await self._store.ledger(), await self._store.undelivered()
-        ready, _ = await self.readiness()
+            ready, _ = await self.readiness()
+            undelivered = await self._store.undelivered()
         health = {name: adapter.health() for name, adapter in self.adapters.items()}
-        return Reading(ready=ready, ledger=ledger, undelivered=undelivered, health=health)
+        return Reading(
+            ready=ready, ledger=self._audit.ledger, undelivered=undelivered, health=health
+        )
 
     async def readiness(self) -> tuple[bool, dict[str, Any]]:
         """Whether messages are taken and answered, and if not, why.
