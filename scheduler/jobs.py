@@ -45,7 +45,15 @@ class Jobs:
             self._seldom.warn("timers not read", error)
 
     async def _fire(self, timer: Timer, now: datetime) -> None:
-        """One that cannot be answered stops no other. Raises StorageError."""
+        """Whatever is the matter with one, the others ring. Raises StorageError."""
+        try:
+            await self._ring(timer, now)
+        except StorageError:
+            raise
+        except Exception:
+            log.exception("timer not fired", timer=timer.id)
+
+    async def _ring(self, timer: Timer, now: datetime) -> None:
         try:
             if not await self._sessions.ask(timer.key, _wish(timer, now)):
                 await self._clear_stale(timer)

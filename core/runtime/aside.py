@@ -77,6 +77,7 @@ class Aside:
         head = await self._store.raw_head(key)
         if head is None:
             return ()
-        last = max(head.tail, SALVAGED)
+        known = (head.tail, head.stream["seq"])
+        last = max(SALVAGED, *(number for number in known if isinstance(number, int)))
         newest = range(last, max(last - SALVAGED, 0), -1)
         return dict.fromkeys((*newest, *range(1, SALVAGED + 1)))
