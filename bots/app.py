@@ -189,6 +189,7 @@ class Service:
         if isinstance(self.model, LiteLLMModel):
             self._tasks.append(asyncio.create_task(self._load(self.model)))
         await insist(self._clock, self._recovery.run)
+        self._aside.catch_up()
         await self._audit.look()
         self._tasks.append(asyncio.create_task(self._delivery.run()))
         self._keeper.start()

@@ -141,6 +141,11 @@ class SessionStore(Protocol):
         """
         ...
 
+    async def asides(self) -> tuple[str, ...]:
+        """The keys under which logs that were set aside are kept, oldest first. It reads every key;
+        raises StorageError."""
+        ...
+
     async def artifact(self, artifact_id: str) -> str | None: ...
 
 
@@ -177,6 +182,10 @@ class Quarantine(Protocol):
     async def keep(self, kept_as: str, why: str) -> str:
         """Copies out, unread, a log that was set aside; returns where the copy is. Raises
         StorageError."""
+        ...
+
+    async def missing(self, kept: tuple[str, ...]) -> tuple[str, ...]:
+        """Those of which there is no copy."""
         ...
 
 

@@ -9,7 +9,7 @@ from itertools import islice
 from msgspec.structs import asdict, replace
 
 from core.domain.events import Recorded, Role
-from core.domain.keys import aside_key, aside_name, platform_of, platform_of_lane
+from core.domain.keys import aside_key, aside_name, key_of_aside, platform_of, platform_of_lane
 from core.domain.ledger import Ledger
 from core.domain.messages import OutboxMessage
 from core.errors import StillhereError, StorageError
@@ -185,6 +185,10 @@ class MemoryStore:
         if follows is not None:
             self._store(follows)
         return kept_as
+
+    async def asides(self) -> tuple[str, ...]:
+        await self._turn()
+        return tuple(key for key in self._ground.heads if key_of_aside(key) != key)
 
     async def raw_head(self, key: str) -> RawHead | None:
         await self._turn()

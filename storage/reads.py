@@ -7,6 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from core.domain.events import Recorded, Role
+from core.domain.keys import key_of_aside
 from core.errors import BrokenDataError
 from core.ports import AccessGrant, Platforms, Stored, StreamInfo, Timer
 from storage.codec import Codec, EventRow, micros, moment, snapshot
@@ -165,6 +166,14 @@ def infos(connection: sa.Connection, prefix: str, limit: int) -> tuple[StreamInf
 def _info(row: Row) -> StreamInfo:
     values: Row = {**row, "updated_at": moment(row["updated_at"])}
     return StreamInfo(**values)
+
+
+def asides(connection: sa.Connection) -> tuple[str, ...]:
+    """Of all keys, in memory: there is no index that finds the end of a text."""
+    wanted = (
+        sa.select(streams.c.key).where(streams.c.key.contains(":aside:")).order_by(streams.c.id)
+    )
+    return tuple(key for key in connection.execute(wanted).scalars() if key_of_aside(key) != key)
 
 
 def due(

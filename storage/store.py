@@ -131,6 +131,9 @@ class SqlStore:
 
         return await self._write(work)
 
+    async def asides(self) -> tuple[str, ...]:
+        return await self._read(reads.asides)
+
     async def raw_head(self, key: str) -> RawHead | None:
         return await self._read(lambda connection: raw.head(connection, key))
 

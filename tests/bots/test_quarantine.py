@@ -1,6 +1,7 @@
 """A stored session that is broken in any way poisons nothing, is told, and loses not one byte."""
 
 import json
+import shutil
 import stat
 from pathlib import Path
 from typing import Any
@@ -274,6 +275,25 @@ async def test_the_log_says_where_the_bundle_is(house: StoredHouse) -> None:
     (line,) = [line for line in lines if line["event"] == "quarantined"]
     (folder,) = house.quarantine.iterdir()
     assert line["bundle"] == str(folder)
+
+
+async def test_a_bundle_that_was_never_written_is_written_at_the_next_start(
+    house: StoredHouse,
+) -> None:
+    """The process was killed between the move and the copy."""
+    await talked(house)
+    await house.damage(of(KEY, without_snapshot(damage.gone(3))))
+    rows = await house.event_rows(KEY)
+    await another_life(house, asks="are you there?")
+    (folder,) = house.quarantine.iterdir()
+    shutil.rmtree(folder)
+    async with house.opens():
+        await until(folder.exists)
+    assert rows_of_bundle(folder) == rows
+    written = (folder / "meta.json").stat()
+    async with house.opens():
+        pass
+    assert (folder / "meta.json").stat() == written
 
 
 async def test_a_message_that_comes_again_to_a_broken_session_is_taken_once(

@@ -213,8 +213,12 @@ class Cell:
         self.kept: list[str] = []
 
     async def keep(self, kept_as: str, why: str) -> str:
+        await asyncio.sleep(1)
         self.kept.append(kept_as)
         return "a cell"
+
+    async def missing(self, kept: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(one for one in kept if one not in self.kept)
 
 
 class Process:
@@ -229,7 +233,7 @@ class Process:
         clock, channels = ground.clock, {"chat": chat} if ground.platform_set_up else {}
         self.sessions = Sessions(store, channels, ground.policy, clock, holder)
         self.access = Access(store, ground.allowed)
-        aside = Aside(self.sessions, store, ground.quarantine)
+        self.aside = aside = Aside(self.sessions, store, ground.quarantine)
         self.admission = Admission(self.sessions, self.access, commands(), aside)
         self.limiter = Limiter(clock, ground.paces)
         ids = (f"id{n}" for n in ground.numbers)
@@ -256,6 +260,7 @@ class Process:
     async def start(self) -> None:
         """Recovery comes before any message is taken."""
         await self.recovery.run()
+        self.aside.catch_up()
         third = self.holder.seconds / 3
         self._renewing = asyncio.create_task(_every(third, self.jobs.renew_leases))
         self._tasks = [
