@@ -254,6 +254,17 @@ async def nothing_due(house: StoredHouse) -> bool:
     return not await house.store.due(house.clock.now())
 
 
+async def test_a_debt_in_words_keeps_nobody_from_an_answer_and_is_mended_by_the_next(
+    sqlite_house: StoredHouse,
+) -> None:
+    await talked(sqlite_house)
+    await sqlite_house.damage(of(KEY, damage.stream(owed="much")))
+    await another_life(sqlite_house, asks="who am I?")
+    assert sqlite_house.room.said == ["Ada again", "Bo again"]
+    ledger = await sqlite_house.asks(lambda store: store.ledger())
+    assert ledger == {"room": Ledger(accepted=4, answered=4)}
+
+
 async def test_a_bundle_that_cannot_be_written_hinders_nobody(house: StoredHouse) -> None:
     await talked(house)
     house.quarantine.parent.mkdir(exist_ok=True)
