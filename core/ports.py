@@ -154,8 +154,9 @@ class SessionStore(RawLogs, Protocol):
         """
         ...
 
-    async def renew(self, keys: tuple[str, ...], lease: Lease) -> tuple[str, ...]:
-        """Moves the end of the leases that ``lease.owner`` still holds; returns their keys."""
+    async def renew(self, keys: tuple[str, ...], lease: Lease) -> Mapping[str, int]:
+        """Moves the end of the leases that ``lease.owner`` still holds; returns their keys, each
+        with the number at which its log is."""
         ...
 
     async def abandoned(
@@ -179,6 +180,11 @@ class SessionStore(RawLogs, Protocol):
         """
         ...
 
+    async def asides(self) -> tuple[str, ...]:
+        """The keys under which logs that were set aside are kept, oldest first. It reads every key;
+        raises StorageError."""
+        ...
+
     async def artifact(self, artifact_id: str) -> str | None: ...
 
 
@@ -188,6 +194,10 @@ class Quarantine(Protocol):
     async def keep(self, kept_as: str, why: str) -> str:
         """Copies out, unread, a log that was set aside; returns where the copy is. Raises
         StorageError."""
+        ...
+
+    async def missing(self, kept: tuple[str, ...]) -> tuple[str, ...]:
+        """Those of which there is no copy."""
         ...
 
 

@@ -9,7 +9,7 @@ from itertools import islice
 from msgspec.structs import asdict, replace
 
 from core.domain.events import Recorded, Role
-from core.domain.keys import aside_key, aside_name, platform_of, platform_of_lane
+from core.domain.keys import aside_key, aside_name, key_of_aside, platform_of, platform_of_lane
 from core.domain.ledger import Ledger
 from core.domain.messages import OutboxMessage
 from core.errors import ConflictError, StillhereError, StorageError
@@ -133,13 +133,13 @@ class MemoryStore:
     def _count(self, moves: Moves) -> None:
         self._counts = added_up([*self._counts.items(), *map(counted, moves.rows())])
 
-    async def renew(self, keys: tuple[str, ...], lease: Lease) -> tuple[str, ...]:
+    async def renew(self, keys: tuple[str, ...], lease: Lease) -> dict[str, int]:
         await self._turn()
         heads = self._ground.heads
         kept = tuple(key for key in keys if key in heads and heads[key].owner == lease.owner)
         for key in kept:
             heads[key] = replace(heads[key], lease_until=micros(lease.until))
-        return kept
+        return {key: heads[key].seq for key in kept}
 
     async def abandoned(
         self, now: datetime, limit: int = 100, platforms: Platforms = None
@@ -205,6 +205,10 @@ class MemoryStore:
         if follows is not None:
             self._store(follows)
         return kept_as
+
+    async def asides(self) -> tuple[str, ...]:
+        await self._turn()
+        return tuple(key for key in self._ground.heads if key_of_aside(key) != key)
 
     async def raw_head(self, key: str) -> RawHead | None:
         await self._turn()

@@ -101,15 +101,15 @@ class SqlStore:
     async def commit(self, commit: Commit) -> int:
         return await self._writer.do(self._commits.apply, prepare(commit, self._codec))
 
-    async def renew(self, keys: tuple[str, ...], lease: Lease) -> tuple[str, ...]:
+    async def renew(self, keys: tuple[str, ...], lease: Lease) -> dict[str, int]:
         renewed = (
             sa.update(streams)
             .where(self._of_keys, streams.c.owner == lease.owner)
             .values(lease_until=micros(lease.until))
-            .returning(streams.c.key)
+            .returning(streams.c.key, streams.c.seq)
         )
         wanted = {"keys": json_list([key] for key in keys)}
-        return await self._write(lambda link: tuple(link.execute(renewed, wanted).scalars()))
+        return await self._write(lambda link: dict(map(tuple, link.execute(renewed, wanted))))
 
     async def abandoned(
         self, now: datetime, limit: int = 100, platforms: Platforms = None
@@ -127,6 +127,9 @@ class SqlStore:
         follows = () if first is None else (prepare(first, self._codec),)
         move = Move(key, stream, at, follows)
         return await self._writer.do(self._asides.apply, move, alone=True)
+
+    async def asides(self) -> tuple[str, ...]:
+        return await self._read(reads.asides)
 
     async def raw_head(self, key: str) -> RawHead | None:
         return await self._read(lambda connection: raw.head(connection, key))

@@ -79,6 +79,10 @@ def failure(kind: FailReason, error_id: str) -> str:
     return f"{_FAILURES[kind]} (error {error_id})" if error_id else _FAILURES[kind]
 
 
+def reminder(text: str) -> str:
+    return f"Reminder: {text}"
+
+
 def new_session(reason: OpenReason) -> str | None:
     """Said once, with the message that finds its session over."""
     match reason:

@@ -140,17 +140,24 @@ class Agent:
         return await insist(self._out.clock, lambda: self._sessions.state(key))
 
     async def _pause(self, effect: TryTurn) -> None:
+        """Not longer than any pause lasts, also where the clock was set back meanwhile."""
         if effect.not_before is not None:
             clock = self._out.clock
-            await clock.sleep(max(0.0, (effect.not_before - clock.now()).total_seconds()))
+            left = (effect.not_before - clock.now()).total_seconds()
+            longest = max(self._sessions.policy.attempt_delays, default=0.0)
+            await clock.sleep(min(max(0.0, left), longest))
 
     async def _do_all(self, state: SessionState, todo: list[Do]) -> None:
         if len(todo) == 1:
             await self._do(state, todo[0])
             return
-        async with asyncio.TaskGroup() as group:
-            for effect in todo:
-                group.create_task(self._do(state, effect))
+        try:
+            async with asyncio.TaskGroup() as group:
+                for effect in todo:
+                    group.create_task(self._do(state, effect))
+        except ExceptionGroup as failed:
+            broken = failed.subgroup(BrokenDataError) or failed
+            raise broken.exceptions[0] from failed
 
     async def _do(self, state: SessionState, effect: Do) -> None:
         match effect:

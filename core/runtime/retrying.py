@@ -32,7 +32,8 @@ class Seldom:
 
     def warn(self, what: str, error: StorageError) -> None:
         now = self._clock.now()
-        if now >= self._next.get(what, now):
+        wait = self._next.get(what, now) - now
+        if not timedelta(0) < wait <= SILENCE:
             self._next[what] = now + SILENCE
             log.warning(what, error=str(error))
 

@@ -71,7 +71,8 @@ class Sessions:
         self._listeners: list[Listener] = []
 
     def subscribe(self, listener: Listener) -> None:
-        """It is called after each commit with the new state, and must not block."""
+        """It is called after each commit with the new state, and must not block; and after a look
+        that found nothing to decide, since another process may have done it."""
         self._listeners.append(listener)
 
     @property
@@ -116,6 +117,7 @@ class Sessions:
                     del self._states[key]
                     continue
                 if not events:
+                    self._tell(before)
                     return False
                 try:
                     await self._commit(before, events, at, extras)
@@ -163,10 +165,37 @@ class Sessions:
         return state
 
     async def renew(self, keys: tuple[str, ...]) -> None:
-        """Keeps the leases of sessions that are being worked on. Raises StorageError."""
-        kept = await self._store.renew(keys, self._holder.lease(self._clock.now()))
-        for key in set(keys) - set(kept):
-            self.held.discard(key)
+        """Keeps the leases of sessions that are being worked on. Where another process ended a
+        turn, or took it, the listeners are told, so that nobody here works on for nothing. Raises
+        StorageError."""
+        kept = await self._renewed(keys)
+        for key in keys:
+            if not self._is_newest(key, kept):
+                await self._look_again(key)
+
+    async def _renewed(self, keys: tuple[str, ...]) -> Mapping[str, int]:
+        return await self._store.renew(keys, self._holder.lease(self._clock.now()))
+
+    def _is_newest(self, key: str, kept: Mapping[str, int]) -> bool:
+        """Whether the lease is ours and nothing was stored beyond what is known here."""
+        known = self._states.get(key)
+        if key not in kept or known is None:
+            return key in kept
+        return kept[key] == known.seq - len(self._behind.log(key))
+
+    async def _look_again(self, key: str) -> None:
+        """Under the lock, since it may have been our own commit that came in between."""
+        async with self._lock(key):
+            kept = await self._renewed((key,))
+            if self._is_newest(key, kept):
+                return
+            if key not in kept:
+                self.held.discard(key)
+            self._states.pop(key, None)
+            try:
+                self._tell(await self._load(key))
+            except (ConflictError, BrokenDataError) as error:
+                log.info("found changed by another", key=key, error=str(error))
 
     async def save_snapshots(self) -> None:
         """Before a clean stop, so that the next start reads little. Raises StorageError."""

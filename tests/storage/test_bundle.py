@@ -5,6 +5,7 @@ import gzip
 import hashlib
 import json
 import stat
+import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,7 +24,7 @@ from core.ports import Commit, RawRow, Store
 from storage import bundle
 from storage.bundle_check import check
 from storage.bundle_export import Request, export
-from storage.bundle_files import PARTIAL
+from storage.bundle_files import PARTIAL, BundleFolder
 from storage.codec import Codec, snapshot_text
 from storage.memory import MemoryStore
 from storage.quarantine import QuarantineFolder, bundle_name
@@ -254,6 +255,37 @@ async def test_a_write_that_fails_half_way_leaves_nothing(store: Store, tmp_path
         await exported(Failing(store), place / "out")  # pyright: ignore[reportArgumentType]
     assert [[name.startswith(PARTIAL) for name in names] for names in seen] == [[True], [True]]
     assert list(place.iterdir()) == []
+
+
+@pytest.mark.parametrize("step", ["__init__", "add_line", "end_lines", "publish"])
+async def test_who_stops_an_export_finds_nothing_or_all_of_it(
+    step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, may_go_on, ended = threading.Event(), threading.Event(), threading.Event()
+    real = getattr(BundleFolder, step)
+
+    def slow(*args: Any, **named: Any) -> None:
+        begun.set()
+        may_go_on.wait(20)
+        real(*args, **named)
+        ended.set()
+
+    store = MemoryStore()
+    await keeps(store, lived().log)
+    monkeypatch.setattr(BundleFolder, step, slow)
+    place = tmp_path / "place"
+    exporting = asyncio.create_task(exported(store, place / "out"))
+    await asyncio.to_thread(begun.wait, 20)
+    for _ in range(2):
+        exporting.cancel()
+        await asyncio.sleep(0)
+    asyncio.get_running_loop().call_later(0.05, may_go_on.set)
+    with pytest.raises(asyncio.CancelledError):
+        await exporting
+    assert ended.is_set()
+    left = list(place.iterdir())
+    assert left == [place / "out"] * (step in ("end_lines", "publish"))
+    assert [check(folder).fault for folder in left] == [""] * len(left)
 
 
 def test_the_name_of_a_folder_is_safe_and_tells_two_apart() -> None:

@@ -113,11 +113,15 @@ class FakeTool:
         self.timeout = 60.0
         self.seconds = seconds
         self.started: Counter[str] = Counter()
+        self.ended = 0
         self.result: Any = f"{name}: done"
 
     async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> ToolOutput:
         self.started[context.call_key] += 1
-        await asyncio.sleep(self.seconds)
+        try:
+            await asyncio.sleep(self.seconds)
+        finally:
+            self.ended += 1
         if isinstance(self.result, Exception):
             raise self.result
         return ToolOutput(value=self.result)
@@ -208,13 +212,6 @@ class Ground:
         return {name: n for name, n in ledger.numbers.items() if n and name != "accepted"}
 
 
-def spoil(ground: Ground) -> None:
-    """The newest event turns into one that cannot follow, as a bad disk or a bug would do."""
-    log = ground.store._logs[KEY]  # pyright: ignore[reportPrivateUsage]
-    log[-1] = replace(log[-1], data=log[0].data, type=log[0].type)
-    ground.store._snapshots.clear()  # pyright: ignore[reportPrivateUsage]
-
-
 class Cell:
     """``core.ports.Quarantine``: it only remembers."""
 
@@ -222,8 +219,12 @@ class Cell:
         self.kept: list[str] = []
 
     async def keep(self, kept_as: str, why: str) -> str:
+        await asyncio.sleep(1)
         self.kept.append(kept_as)
         return "a cell"
+
+    async def missing(self, kept: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(one for one in kept if one not in self.kept)
 
 
 class Process:
@@ -238,7 +239,7 @@ class Process:
         clock, channels = ground.clock, {"chat": chat} if ground.platform_set_up else {}
         self.sessions = Sessions(store, channels, ground.policy, clock, holder)
         self.access = Access(store, ground.allowed)
-        aside = Aside(self.sessions, store, ground.quarantine)
+        self.aside = aside = Aside(self.sessions, store, ground.quarantine)
         self.admission = Admission(self.sessions, self.access, commands(), aside)
         self.limiter = Limiter(clock, ground.paces)
         ids = (f"id{n}" for n in ground.numbers)
@@ -265,6 +266,7 @@ class Process:
     async def start(self) -> None:
         """Recovery comes before any message is taken."""
         await self.recovery.run()
+        self.aside.catch_up()
         third = self.holder.seconds / 3
         self._renewing = asyncio.create_task(_every(third, self.jobs.renew_leases))
         self._tasks = [
@@ -312,6 +314,13 @@ def asks(*names: str, text: str = "") -> ModelReply:
     """A reply that calls these tools."""
     calls = tuple(ToolCall(f"c{n}", name, "{}") for n, name in enumerate(names, 1))
     return ModelReply(text=text, calls=calls, model="scripted")
+
+
+def spoil(ground: Ground) -> None:
+    """The newest event turns into one that cannot follow, as a bad disk or a bug would do."""
+    log = ground.store._logs[KEY]  # pyright: ignore[reportPrivateUsage]
+    log[-1] = replace(log[-1], data=log[0].data, type=log[0].type)
+    ground.store._snapshots.clear()  # pyright: ignore[reportPrivateUsage]
 
 
 async def passes(seconds: float) -> None:

@@ -263,6 +263,7 @@ async def test_an_unreadable_conversation_with_an_open_turn_is_told_too() -> Non
     await passes(2)
 
     assert [text for text in ground.chat.texts if "could not be read" in text]
+    assert ground.quarantine.kept == list(await ground.store.asides())
 
 
 @in_virtual_time

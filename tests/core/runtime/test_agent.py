@@ -10,7 +10,7 @@ from core.errors import StorageError, UnstorableError
 from core.ports import Commit
 from storage.memory import MemoryStore
 from tests.core.runtime.grades import GRADES
-from tests.core.runtime.house import KEY, Ground, asks, passes
+from tests.core.runtime.house import KEY, Ground, asks, passes, spoil
 from tests.core.runtime.virtual import in_virtual_time
 
 
@@ -42,6 +42,23 @@ async def test_looking_goes_side_by_side_and_acting_one_after_the_other() -> Non
     await passes(22)
 
     assert ground.chat.texts == ["done"]
+
+
+@in_virtual_time
+async def test_tools_side_by_side_that_find_the_log_broken_set_it_aside() -> None:
+    ground = Ground(asks("look", "look"), "a new start")
+    ground.tools["look"].seconds = 10
+    process, other = await ground.starts(), await ground.starts()
+    await process.hears("go")
+    await passes(4)
+    await other.hears("more")
+    spoil(ground)
+    await passes(8)
+
+    assert "could not be read" in ground.chat.texts[-1]
+    await process.hears("hello?")
+    await passes(3)
+    assert ground.chat.texts[-1] == "a new start"
 
 
 @in_virtual_time
