@@ -38,10 +38,13 @@ class Client:
 
     async def connect(self) -> aiohttp.ClientWebSocketResponse:
         """A socket of its own for each call, which Slack has yet to greet."""
+        return await self._open().ws_connect(await self.socket_url(), autoping=False)
+
+    async def socket_url(self) -> str:
         answer = await self._call(
             "apps.connections.open", params={"token": self._settings.app_token}
         )
-        return await self._open().ws_connect(str(answer["url"]), autoping=False)
+        return str(answer["url"])
 
     async def download(self, url: str, limit: int) -> bytes:
         """Raises PermanentError where it is larger. The token goes to Slack's files alone."""
@@ -73,3 +76,9 @@ class Client:
             self._session = aiohttp.ClientSession(trust_env=True, timeout=timeout)
             self.web.session = self._session
         return self._session
+
+
+def next_cursor(answer: Answer) -> str:
+    """Of the page behind it; empty where it was the last."""
+    metadata: Answer = answer.get("response_metadata") or {}
+    return str(metadata.get("next_cursor") or "")
