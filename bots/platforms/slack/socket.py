@@ -10,8 +10,8 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
-import structlog
 import msgspec
+import structlog
 from aiohttp import ClientWebSocketResponse, WSMessage, WSMsgType
 from slack_sdk.socket_mode.request import SocketModeRequest
 from slack_sdk.socket_mode.response import SocketModeResponse
@@ -180,4 +180,8 @@ async def _close_late(ws: ClientWebSocketResponse) -> None:
 def _body(frame: WSMessage) -> dict[str, Any]:
     if frame.type != WSMsgType.TEXT:
         return {}
-    return msgspec.json.decode(frame.data, type=dict[str, Any])
+    try:
+        return msgspec.json.decode(frame.data, type=dict[str, Any])
+    except msgspec.MsgspecError:
+        log.warning("slack's socket brings what cannot be read")
+        return {}
