@@ -124,6 +124,7 @@ class Workspace:
         return file
 
     def message_json(self, message: Message) -> Json:
+        replies = [m.ts for m in self._beside(message) if m.is_reply and m.thread_ts == message.ts]
         fields: Json = {
             "type": "message",
             "ts": message.ts,
@@ -132,7 +133,9 @@ class Workspace:
             "text": message.text,
             "blocks": message.blocks,
             "subtype": message.subtype or None,
-            "thread_ts": message.thread_ts or None,
+            "thread_ts": message.thread_ts or (message.ts if replies else None),
+            "reply_count": len(replies) or None,
+            "latest_reply": max(replies, default=None),
             "client_msg_id": message.client_msg_id or None,
             "files": [self.file_json(file) for file in message.files] or None,
             "metadata": message.metadata,
@@ -141,6 +144,9 @@ class Workspace:
             **message.extra,
         }
         return {name: value for name, value in fields.items() if value is not None}
+
+    def _beside(self, message: Message) -> list[Message]:
+        return list(self.channels[message.channel].messages.values())
 
     def file_json(self, file: File) -> Json:
         url = f"{self.address}/files-pri/{TEAM}-{file.id}/{file.name}"

@@ -1,5 +1,6 @@
 """Holds the vendor's SDK and its connections; it decides nothing, and repeats no call."""
 
+from http import HTTPStatus
 from typing import Any
 
 import aiohttp
@@ -13,6 +14,7 @@ SEND_SECONDS = 10.0
 """A send that is cut short has to be looked up, so Slack gets time to answer. An update and a post,
 what a row may need, stay below the 24 s that delivery gives a row."""
 _CHUNK = 65_536
+_GONE = frozenset({HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND, HTTPStatus.GONE})
 
 Answer = dict[str, Any]
 
@@ -50,6 +52,8 @@ class Client:
         """Raises PermanentError where it is larger. The token goes to Slack's files alone."""
         headers = {"Authorization": f"Bearer {self._settings.bot_token}"}
         async with self._open().get(url, headers=headers) as answer:
+            if answer.status in _GONE:
+                raise PermanentError(f"Slack does not have the file ({answer.status})")
             answer.raise_for_status()
             if answer.content_type == "text/html":
                 raise PermanentError("Slack shows a login page in place of the file")

@@ -81,8 +81,7 @@ def described(error: Exception, redact: Callable[[str], str]) -> str:
 
 def seconds_of(error: Exception) -> float | None:
     """How long Slack wants to be left alone."""
-    response: Any = getattr(error, "response", None)
-    headers: Any = getattr(response, "headers", None) or {}
+    headers: Any = getattr(_answer(error), "headers", None) or {}
     try:
         return float(headers.get("Retry-After"))
     except (TypeError, ValueError):
@@ -90,9 +89,14 @@ def seconds_of(error: Exception) -> float | None:
 
 
 def _status(error: Exception) -> int:
-    """0 where there was no answer; the SDK gives one of two classes."""
-    response: Any = getattr(error, "response", None)
-    return int(getattr(response, "status_code", 0) or getattr(response, "status", 0) or 0)
+    """0 where there was no answer."""
+    answer = _answer(error)
+    return int(getattr(answer, "status_code", 0) or getattr(answer, "status", 0) or 0)
+
+
+def _answer(error: Exception) -> Any:  # noqa: ANN401
+    """The SDK gives one of two classes, and what comes past the SDK is itself the answer."""
+    return getattr(error, "response", None) or error
 
 
 def _data(error: Exception) -> dict[str, Any]:

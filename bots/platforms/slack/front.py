@@ -56,6 +56,8 @@ class Front:
         """Bolt looks at signature and age first, and answers 401."""
         if not self.is_open:
             return Response(status_code=503)
+        if not _can_be_signed(request):
+            return Response(status_code=401)
         try:
             return await self._http.handle(request)
         except UnicodeDecodeError:
@@ -73,3 +75,10 @@ class Front:
             self._signs.enter("not stored", str(error))
             return BoltResponse(status=500)
         return BoltResponse(status=200)
+
+
+def _can_be_signed(request: Request) -> bool:
+    """Bolt breaks on what is no number, or no plain text."""
+    time = request.headers.get("x-slack-request-timestamp", "")
+    signature = request.headers.get("x-slack-signature", "")
+    return time.isascii() and time.isdigit() and signature.isascii()

@@ -19,7 +19,6 @@ def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
 async def slack() -> AsyncIterator[SlackStandIn]:
     async with SlackStandIn() as slack:
         slack.channel("C1")
-        slack.events.ack_seconds = 0.5
         yield slack
 
 

@@ -46,6 +46,7 @@ async def test_messages_commands_and_presses_are_taken(at: tuple[Bench, str], ad
 
 async def test_what_is_not_stored_is_not_acknowledged(at: tuple[Bench, str], ada: User) -> None:
     bench, _ = at
+    bench.slack.events.ack_seconds = 0.5
     bench.inbox.failures.append(StorageError("disk full"))
     ada.says("hello")
     await bench.takes()
@@ -67,8 +68,9 @@ async def test_the_address_is_verified(at: tuple[Bench, str]) -> None:
         signed(b"another body"),
         signed(BODY, at=time.time() - 400),
         signed(BODY) | {"X-Slack-Request-Timestamp": "soon"},
+        signed(BODY) | {"X-Slack-Signature": "v0=é"},
     ],
-    ids=["no signature", "another secret", "another body", "old", "no time"],
+    ids=["no signature", "another secret", "another body", "old", "no time", "no text"],
 )
 async def test_what_slack_did_not_send_is_refused(
     at: tuple[Bench, str], headers: dict[str, str]

@@ -39,10 +39,11 @@ async def test_a_message_is_taken_and_acknowledged(bench: Bench, ada: User) -> N
 
 
 async def test_it_is_acknowledged_only_when_it_is_stored(bench: Bench, ada: User) -> None:
+    bench.slack.events.ack_seconds = 0.2
     bench.inbox.failing = StorageError("disk full")
     ada.says("hello")
     await bench.says("cannot be stored")
-    await bench.slack.wait_for(lambda: bench.slack.events.envelopes[0].deliveries == 2)
+    await bench.slack.wait_for(lambda: bench.slack.events.envelopes[0].deliveries >= 2)
     assert bench.slack.events.taken == []
     bench.inbox.failing = None
     await bench.takes()
@@ -55,13 +56,13 @@ async def test_what_is_delivered_again_is_the_same_update(bench: Bench, ada: Use
     await bench.takes()
     await bench.slack.wait_for(lambda: bench.slack.events.taken)
     bench.slack.redeliver(bench.slack.events.envelopes[0])
-    await bench.slack.wait_for(lambda: len(bench.inbox.offered) == 2)
+    await bench.slack.wait_for(lambda: len(bench.inbox.offered) >= 2)
     assert bench.inbox.offered[0] == bench.inbox.offered[1]
 
 
 async def test_a_mention_is_one_update_although_it_comes_twice(bench: Bench, ada: User) -> None:
     ada.says_in(CHANNEL, "you there?", mention=True)
-    await bench.slack.wait_for(lambda: len(bench.inbox.offered) == 2)
+    await bench.slack.wait_for(lambda: len(bench.inbox.offered) >= 2)
     assert bench.inbox.offered[0] == bench.inbox.offered[1]
 
 
@@ -141,8 +142,7 @@ async def test_a_silent_socket_is_replaced(slack: SlackStandIn, ada: User) -> No
     await asyncio.sleep(0.5)
     assert list(slack.events.sockets) == [1]
     slack.events.fall_silent()
-    await slack.wait_for(lambda: 2 in slack.events.sockets)
-    assert len(gaps) == 2
+    await slack.wait_for(lambda: len(gaps) == 2)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
     await client.close()

@@ -15,6 +15,10 @@ def key(inbound: Inbound) -> str:
     return str(session_key(inbound.address, inbound.user))
 
 
+def escaped(ts: str) -> str:
+    return ts.replace(".", "%2E")
+
+
 async def test_a_private_conversation_is_one_session(bench: Bench, ada: User) -> None:
     ada.says("one")
     ada.says("two")
@@ -27,7 +31,7 @@ async def test_a_thread_in_a_private_conversation_is_its_own(bench: Bench, ada: 
     root = ada.says("one")
     ada.says("two", thread=root.ts)
     _, two = await bench.takes(2)
-    assert key(two) == f"agent:main:slack:dm:T1.U7:thread:{root.ts}"
+    assert key(two) == f"agent:main:slack:dm:T1.U7:thread:{escaped(root.ts)}"
     assert two.address == here(ada.dm, root.ts)
 
 
@@ -41,7 +45,11 @@ async def test_a_mention_opens_a_thread_in_which_all_is_heard(
     grace.says_in(CHANNEL, "elsewhere")
     first, second = await bench.takes(2)
     assert (first.text, second.text) == ("what is this?", "yes, what?")
-    assert key(first) == key(second) == f"agent:main:slack:channel:T1.{CHANNEL}:thread:{root.ts}"
+    assert (
+        key(first)
+        == key(second)
+        == f"agent:main:slack:channel:T1.{CHANNEL}:thread:{escaped(root.ts)}"
+    )
     assert first.address == here(CHANNEL, root.ts)
 
 
