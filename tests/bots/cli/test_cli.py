@@ -19,6 +19,8 @@ HEAVY = (
     "litellm",
     "openai",
     "telegram",
+    "slack_bolt",
+    "slack_sdk",
     "sqlalchemy",
     "alembic",
     "apscheduler",

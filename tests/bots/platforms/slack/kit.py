@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
+from typing import cast
 
 import uvicorn
 from starlette.applications import Starlette
@@ -14,6 +15,7 @@ from bots.bookmarks import StoredBookmarks
 from bots.platforms import Adapter, Site
 from bots.platforms.slack import PLATFORM
 from bots.platforms.slack.catchup import WRITE_SECONDS
+from bots.platforms.slack.channel import SlackChannel
 from core.domain.keys import Address
 from core.domain.messages import Inbound, OutboxMessage, Part
 from storage.memory import MemoryStore
@@ -94,6 +96,10 @@ class Bench:
         adapter = PLATFORM.build(given | way | variables, site)
         assert adapter is not None
         self.adapter: Adapter = adapter
+
+    @property
+    def channel(self) -> SlackChannel:
+        return cast("SlackChannel", self.adapter.channel)
 
     @property
     def pauses(self) -> list[float]:

@@ -3,7 +3,6 @@
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import timedelta
-from typing import Any
 
 import aiohttp
 import pytest
@@ -55,8 +54,7 @@ async def bench(slack: SlackStandIn, ada: User) -> AsyncIterator[Bench]:
 
 @pytest.fixture
 def channel(bench: Bench) -> SlackChannel:
-    channel: Any = bench.adapter.channel
-    return channel
+    return bench.channel
 
 
 def previewed(channel: Channel, text: str) -> Part:
@@ -101,7 +99,7 @@ async def test_buttons_are_pressed_where_they_stand(bench: Bench, ada: User) -> 
     root = ada.says("go", thread=ada.chat[0].ts)
     part = Part(text="Failed", plain="Failed", buttons=PRESSES)
     address = here(ada.dm, root.thread_ts)
-    ts = await bench.adapter.channel.send(row(part, address))
+    ts = await bench.channel.send(row(part, address))
     await bench.takes(1)
     ada.clicks(ts, "/retry")
     ada.clicks(ts, "/retry")
@@ -179,9 +177,9 @@ async def test_a_stream_that_a_killed_process_left_open_is_finished(
     address = here(ada.dm, ada.chat[0].ts)
     ts = await channel.send(row(previewed(channel, "Let"), address))
     later = Bench(bench.slack)
-    await later.adapter.channel.edit(address, ts, previewed(channel, "Let me"))
+    await later.channel.edit(address, ts, previewed(channel, "Let me"))
     assert ada.bot_texts() == ["Let me"]
-    await later.adapter.channel.edit(address, ts, plain("Let me see"))
+    await later.channel.edit(address, ts, plain("Let me see"))
     assert ada.bot_texts() == ["Let me see"]
     await later.adapter.close()
 
@@ -234,8 +232,8 @@ async def test_a_status_is_refreshed_before_slack_takes_it_away(
 async def test_what_slack_refuses_of_a_status_is_no_trouble(bench: Bench, ada: User) -> None:
     bench.slack.faults.always(STATUS, slack_error("missing_scope"))
     address = here(ada.dm, ada.chat[0].ts)
-    await bench.adapter.channel.typing(address)
-    await bench.adapter.channel.send(row(plain("hi"), address))
+    await bench.channel.typing(address)
+    await bench.channel.send(row(plain("hi"), address))
     assert ada.bot_texts() == ["hi"]
 
 
@@ -285,7 +283,7 @@ async def test_a_look_that_fails_settles_nothing(bench: Bench, channel: Channel)
 async def test_refused_blocks_are_left_out_once(bench: Bench, ada: User) -> None:
     bench.slack.faults.next(POST, slack_error("invalid_blocks"))
     bench.slack.faults.next(UPDATE, slack_error("msg_blocks_too_long"))
-    channel = bench.adapter.channel
+    channel = bench.channel
     ts = await channel.send(row(plain("a < " + "b" * 20_000), here()))
     assert ada.bot_texts() == ["a < " + "b" * 20_000]
     await channel.edit(here(), ts, plain("c < d"))
@@ -328,7 +326,7 @@ async def test_a_fault_is(
 ) -> None:
     bench.slack.faults.next(POST, fault)
     with pytest.raises(StillhereError) as caught:
-        await sends(bench.adapter.channel)
+        await sends(bench.channel)
     assert type(caught.value) is error
     assert len(bench.slack.calls) == 1
 
@@ -336,14 +334,14 @@ async def test_a_fault_is(
 async def test_too_many_says_how_long(bench: Bench) -> None:
     bench.slack.faults.next(POST, too_many(17))
     with pytest.raises(TransientError) as caught:
-        await sends(bench.adapter.channel)
+        await sends(bench.channel)
     assert caught.value.retry_after == 17.0
 
 
 async def test_an_error_names_the_scope_that_is_needed(bench: Bench) -> None:
     bench.slack.scopes = frozenset()
     with pytest.raises(PermanentError, match="the scope chat:write"):
-        await sends(bench.adapter.channel)
+        await sends(bench.channel)
 
 
 async def test_a_connection_that_never_was_sent_nothing(slack: SlackStandIn) -> None:
@@ -352,7 +350,7 @@ async def test_a_connection_that_never_was_sent_nothing(slack: SlackStandIn) -> 
     bench = Bench(slack, SLACK_API_URL=nobody)
     for call in (sends, types):
         with pytest.raises(TransientError):
-            await call(bench.adapter.channel)
+            await call(bench.channel)
     await bench.adapter.close()
 
 
@@ -363,7 +361,7 @@ async def test_a_refused_token_is_not_hammered(
     bench.slack.refuse_token("account_inactive")
     for _ in range(3):
         with pytest.raises(TransientError) as caught:
-            await call(bench.adapter.channel)
+            await call(bench.channel)
         assert caught.value.retry_after == 60.0
     assert len(bench.slack.calls) == 1
     health = bench.adapter.health()
@@ -376,8 +374,8 @@ async def test_a_word_in_a_text_is_no_code(bench: Bench, ada: User) -> None:
         POST, Refuse(200, "channel_not_found", parameters={"x": "invalid_auth"})
     )
     with pytest.raises(PermanentError):
-        await sends(bench.adapter.channel)
-    await sends(bench.adapter.channel)
+        await sends(bench.channel)
+    await sends(bench.channel)
     assert ada.bot_texts() == ["hi"]
 
 
