@@ -74,7 +74,7 @@ class CatchUp:
                 fault = fault_of(error)
                 log.warning("history not read", place=place, error=described(error, self._redact))
                 if fault in ("rejected", "refused"):
-                    self._places.caught_up(place, self._places.mark(place))
+                    self._places.caught_up(place, self._places.mark(place).at)
                     return
                 await self._clock.sleep(seconds_of(error) or PAUSE_SECONDS)
             else:
@@ -86,7 +86,7 @@ class CatchUp:
         channel, _, thread = place.partition(":")
         since = self._since(place)
         found = [message async for message in self._messages(channel, thread, since)]
-        newest = self._places.mark(place)
+        newest = self._places.mark(place).at
         for message in sorted(found, key=lambda message: str(message["ts"])):
             ts = str(message["ts"])
             if ts > since:
@@ -107,9 +107,10 @@ class CatchUp:
 
     def _since(self, place: str) -> str:
         """As a timestamp of Slack's, of which one is as long as the other."""
-        mark = datetime.fromtimestamp(float(self._places.mark(place)), self._clock.now().tzinfo)
-        oldest = max(mark - OVERLAP, self._clock.now() - WINDOW)
-        return f"{oldest.timestamp():.6f}"
+        mark, now = self._places.mark(place), self._clock.now()
+        at = datetime.fromtimestamp(float(mark.at), now.tzinfo)
+        oldest = max(at - OVERLAP, now - WINDOW)
+        return max(mark.first, f"{oldest.timestamp():.6f}")
 
     async def _messages(self, channel: str, thread: str, since: str) -> AsyncIterator[Answer]:
         asked: dict[str, Any] = {"channel": channel, "oldest": since, "limit": PAGE}

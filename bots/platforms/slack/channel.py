@@ -1,6 +1,6 @@
 """Says what was promised, in Slack's own calls; it never repeats one that may have arrived."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from datetime import timedelta
 from typing import Any, TypeVar
 
@@ -9,6 +9,7 @@ import structlog
 from bots.platforms.signs import Signs
 from bots.platforms.slack import compose, faults
 from bots.platforms.slack.client import Answer, Client, next_cursor
+from bots.platforms.slack.previews import Previews
 from bots.platforms.slack.status import Status
 from bots.platforms.slack.streams import Streams
 from bots.render import slack as rendering
@@ -37,6 +38,7 @@ class SlackChannel:
         self._clock = clock
         self._redact = redact
         self._streams = Streams(client)
+        self._previews = Previews(clock)
         self._status = Status(client, clock)
 
     def render(self, text: str) -> tuple[Part, ...]:
@@ -63,7 +65,7 @@ class SlackChannel:
     async def lookup(self, message: OutboxMessage) -> str | None:
         """By the id that each message carries, as far back as a day."""
         try:
-            return await self._call(lambda: self._find(message))
+            return await self._call(lambda: self._by_id(message))
         except PermanentError as error:
             log.warning("history cannot be read, a message may come twice", error=str(error))
             return None
@@ -76,8 +78,37 @@ class SlackChannel:
 
     async def _send(self, message: OutboxMessage) -> str:
         stream = compose.stream_of(message.part)
-        if stream and (ts := await self._streams.start(message.address, stream)):
-            return ts
+        if stream is not None:
+            return await self._send_preview(message, stream)
+        if self._previews.may_be_out(message.edits):
+            left = await self._left(message)
+            if left is not None:
+                return left
+        ts = await self._post(message)
+        await self._end_status(message.address, message.part)
+        return ts
+
+    async def _send_preview(self, message: OutboxMessage, stream: str) -> str:
+        with self._previews.trying(message.id):
+            if stream and (ts := await self._streams.start(message.address, stream)):
+                return ts
+            return await self._post(message)
+
+    async def _left(self, message: OutboxMessage) -> str | None:
+        """A preview of which nobody knew whether it arrived becomes the answer. Best effort: what
+        cannot be found out is said anew."""
+        try:
+            found = await self._preview_of(message)
+            if found is not None:
+                await self._edit(message.address, found, message.part)
+        except Exception as error:
+            if faults.fault_of(error) == "unknown":
+                raise
+            log.info("preview not found", error=faults.described(error, self._redact))
+            return None
+        return found
+
+    async def _post(self, message: OutboxMessage) -> str:
         posted = compose.post(message)
         try:
             answer = await self._client.write("chat.postMessage", **posted)
@@ -87,7 +118,6 @@ class SlackChannel:
             log.warning("blocks refused, sent plain", error=faults.described(error, self._redact))
             plain = posted | compose.plain_content(message.part)
             answer = await self._client.write("chat.postMessage", **plain)
-        await self._end_status(message.address, message.part)
         return str(answer["ts"])
 
     async def _edit(self, address: Address, ts: str, part: Part) -> None:
@@ -95,7 +125,7 @@ class SlackChannel:
         if stream is not None and await self._streams.grow(address, ts, stream):
             return
         await self._streams.stop(address, ts)
-        edited = {"channel": address.chat, "ts": ts, **compose.content(part)}
+        edited = {"channel": address.chat, "ts": ts, **compose.edited(part)}
         try:
             await self._update(edited, part)
         except Exception as error:
@@ -122,8 +152,24 @@ class SlackChannel:
         if compose.stream_of(part) is None:
             await self._status.end(address)
 
-    async def _find(self, message: OutboxMessage) -> str | None:
-        address = message.address
+    async def _by_id(self, message: OutboxMessage) -> str | None:
+        async for seen in self._said(message.address):
+            if compose.is_of(seen, message.id):
+                return str(seen["ts"])
+        return None
+
+    async def _preview_of(self, message: OutboxMessage) -> str | None:
+        """By its id; or what we said last in the thread, where it is a stream that nobody ended."""
+        last: Answer = {}
+        async for seen in self._said(message.address):
+            if compose.is_of(seen, message.edits):
+                return str(seen["ts"])
+            last = seen if seen.get("user") == message.address.account else last
+        is_left = bool(last and message.address.thread and not last.get("metadata"))
+        return str(last["ts"]) if is_left else None
+
+    async def _said(self, address: Address) -> AsyncIterator[Answer]:
+        """Newest first, but in a thread oldest first."""
         asked: dict[str, Any] = {
             "channel": address.chat,
             "oldest": f"{(self._clock.now() - LOOKBACK).timestamp():.6f}",
@@ -135,13 +181,11 @@ class SlackChannel:
             asked["ts"] = address.thread
         for _ in range(MOST_PAGES):
             answer = await self._client.read(method, **asked)
-            for found in answer["messages"]:
-                if compose.is_of(found, message.id):
-                    return str(found["ts"])
+            for seen in answer["messages"]:
+                yield seen
             asked["cursor"] = next_cursor(answer)
             if not asked["cursor"]:
                 break
-        return None
 
     async def _fetch(self, attachment: Attachment, limit: int) -> bytes:
         answer = await self._client.read("files.info", file=attachment.ref)

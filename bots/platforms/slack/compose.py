@@ -9,6 +9,7 @@ from core.domain.keys import Address
 from core.domain.messages import Button, OutboxMessage, Part
 
 EVENT_TYPE = "stillhere"
+EDITED = "edited"
 MOST_FALLBACK = 3_800
 """Bytes of what a notification shows; `chat.update` was seen to refuse 4,000."""
 MOST_TEXT = 39_000
@@ -41,6 +42,12 @@ def content(part: Part) -> dict[str, Any]:
         buttons = enumerate(part.buttons[:MOST_BUTTONS])
         blocks.append({"type": "actions", "elements": [_button(n, b) for n, b in buttons]})
     return {"text": escaped(part.plain, MOST_FALLBACK), "blocks": blocks}
+
+
+def edited(part: Part) -> dict[str, Any]:
+    """With a mark, but for a preview: what we said without one is a stream that nobody ended."""
+    mark = {} if stream_of(part) is not None else {"metadata": metadata(EDITED)}
+    return {**content(part), **mark}
 
 
 def plain_content(part: Part) -> dict[str, Any]:

@@ -97,8 +97,11 @@ class Intake:
 
     async def _store(self, inbound: Inbound) -> None:
         name = await self._names.of(inbound.user)
-        self.stores = False
-        await self._taker.take(replace(inbound, user_name=name))
+        try:
+            await self._taker.take(replace(inbound, user_name=name))
+        except StorageError:
+            self.stores = False
+            raise
         self.stores = True
 
     def _of_message(self, message: Json, channel: str) -> Inbound | None:

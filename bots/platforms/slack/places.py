@@ -5,14 +5,22 @@ behind and never runs ahead: while a place is behind, what comes live does not m
 """
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from bots.platforms import Bookmarks
+
+
+class Mark(NamedTuple):
+    """All is on disk up to ``at``; before ``first`` nothing was said to us."""
+
+    at: str
+    first: str
 
 
 class Places:
     def __init__(self, bookmarks: Bookmarks) -> None:
         self._bookmarks = bookmarks
-        self._marks: dict[str, str] = {}
+        self._marks: dict[str, Mark] = {}
         self._moved: dict[str, str] = {}
         self._behind: set[str] = set()
         self._is_loaded = False
@@ -20,14 +28,15 @@ class Places:
     async def load(self) -> None:
         """Once; all that is known then is behind. Raises StorageError."""
         if not self._is_loaded:
-            self._marks = dict(await self._bookmarks.read())
+            stored = await self._bookmarks.read()
+            self._marks = {place: _mark(text) for place, text in stored.items()}
             self._is_loaded = True
             self.fall_behind()
 
     def knows(self, place: str) -> bool:
         return place in self._marks
 
-    def mark(self, place: str) -> str:
+    def mark(self, place: str) -> Mark:
         return self._marks[place]
 
     @property
@@ -42,8 +51,8 @@ class Places:
     async def learn(self, place: str, ts: str) -> None:
         """Before the first message of a place is stored, so that no kill can lose the place."""
         if place not in self._marks:
-            await self._bookmarks.put(place, _just_before(ts))
-            self._marks[place] = _just_before(ts)
+            before = _just_before(ts)
+            await self._put(place, Mark(before, before))
 
     def passed(self, place: str, ts: str) -> None:
         """A message that came live is on disk."""
@@ -57,10 +66,19 @@ class Places:
     async def write(self) -> None:
         """Marks of all that moved, seldom: a mark may lag. Raises StorageError."""
         for place in [place for place in self._moved if place not in self._behind]:
+            mark = self._marks[place]
             ts = self._moved.pop(place)
-            if ts > self._marks.get(place, ""):
-                await self._bookmarks.put(place, ts)
-                self._marks[place] = ts
+            if ts > mark.at:
+                await self._put(place, mark._replace(at=ts))
+
+    async def _put(self, place: str, mark: Mark) -> None:
+        await self._bookmarks.put(place, " ".join(mark))
+        self._marks[place] = mark
+
+
+def _mark(text: str) -> Mark:
+    at, _, first = text.partition(" ")
+    return Mark(at, first or at)
 
 
 def _just_before(ts: str) -> str:

@@ -118,7 +118,9 @@ class Bench:
         await self.slack.wait_for(lambda: word in self.adapter.health().detail)
 
     async def marks(self) -> dict[str, str]:
-        return dict(await StoredBookmarks(self.store, "slack").read())
+        """Up to where each place is on disk."""
+        stored = await StoredBookmarks(self.store, "slack").read()
+        return {place: mark.partition(" ")[0] for place, mark in stored.items()}
 
 
 def here(channel: str = "DU7", thread: str = "") -> Address:

@@ -68,6 +68,7 @@ async def test_it_is_the_same_update_live_and_from_history(life: Life, ada: User
 
 async def test_threads_are_read_too(life: Life, ada: User) -> None:
     root = ada.says_in(CHANNEL, "before its time")
+    await life.lost(lambda: ada.says_in(CHANNEL, "not to the bot", thread=root.ts))
     await life.takes_first(lambda: ada.says_in(CHANNEL, "one", thread=root.ts, mention=True))
     await life.lost(lambda: ada.says_in(CHANNEL, "two", thread=root.ts))
     async with socketed(life.slack, life.store, life.inbox) as bench:

@@ -5,11 +5,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import timedelta
 
 import aiohttp
+import msgspec
 import pytest
 
 from bots.platforms.slack.channel import SlackChannel
 from bots.platforms.slack.faults import fault_of
-from core.domain.messages import Button, Part
+from core.domain.messages import Button, OutboxMessage, Part
 from core.errors import PermanentError, StillhereError, TransientError, UnknownOutcomeError
 from core.ports import Channel
 from tests.bots.platforms.slack.kit import CHANNEL, Bench, here, plain, row
@@ -182,6 +183,52 @@ async def test_a_stream_that_a_killed_process_left_open_is_finished(
     await later.channel.edit(address, ts, plain("Let me see"))
     assert ada.bot_texts() == ["Let me see"]
     await later.adapter.close()
+
+
+@pytest.mark.parametrize("is_thread", [True, False], ids=["streamed", "posted"])
+@pytest.mark.parametrize("is_killed", [True, False], ids=["killed", "cut"])
+async def test_a_preview_in_doubt_becomes_the_answer(
+    bench: Bench, ada: User, is_thread: bool, is_killed: bool
+) -> None:
+    """Whether its process was killed before it knew, or the answer to it was cut."""
+    address = here(ada.dm, ada.chat[0].ts if is_thread else "")
+    part = previewed(bench.channel, "Let")
+    preview = OutboxMessage(id="k:p", key="k", address=address, kind="preview", part=part)
+    bench.slack.faults.next("chat.startStream" if is_thread else POST, StoreThenCut())
+    with pytest.raises(UnknownOutcomeError):
+        await bench.channel.send(preview)
+    later = Bench(bench.slack) if is_killed else bench
+    answer = msgspec.structs.replace(row(plain("Let me see"), address), edits="k:p")
+    ts = await later.channel.send(answer)
+    assert (ada.bot_texts(), ada.chat[-1].ts) == (["Let me see"], ts)
+    again = msgspec.structs.replace(row(plain("And"), address, "k@2"), edits="k:other")
+    await later.channel.send(again)
+    assert ada.bot_texts() == ["Let me see", "And"]
+    await later.adapter.close()
+
+
+async def test_an_answer_that_was_said_is_never_taken_for_a_preview_in_doubt(
+    bench: Bench, channel: Channel, ada: User
+) -> None:
+    address = here(ada.dm, ada.chat[0].ts)
+    ts = await channel.send(row(previewed(channel, "One"), address))
+    bench.slack.ends_streams()
+    await channel.edit(address, ts, previewed(channel, "One, "))
+    await channel.edit(address, ts, plain("One, two"))
+    await channel.send(msgspec.structs.replace(row(plain("Three"), address), edits="k:p"))
+    assert ada.bot_texts() == ["One, two", "Three"]
+
+
+async def test_a_look_for_a_preview_costs_an_answer_nothing(
+    bench: Bench, channel: Channel, ada: User
+) -> None:
+    answer = msgspec.structs.replace(row(plain("hi"), here()), edits="k:p")
+    bench.slack.faults.next("conversations.history", too_many(17))
+    await channel.send(answer)
+    assert ada.bot_texts() == ["hi"]
+    bench.clock.ahead = timedelta(hours=1)
+    await channel.send(answer)
+    assert len(bench.slack.calls_of("conversations.history")) == 1
 
 
 async def test_a_growth_in_doubt_is_edited(bench: Bench, channel: Channel, ada: User) -> None:
