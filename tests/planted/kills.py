@@ -201,6 +201,7 @@ KILL_BUGS = (
     ),
     KillBug(
         name="what was taken is remembered in memory alone",
+        says="the books are not closed",
         scenario="a long talk",
         edits=(
             Edit(
