@@ -118,8 +118,8 @@ async def test_failures_are_waited_for_as_long_as_slack_says(life: Life, ada: Us
 
 async def test_a_place_that_is_kept_from_us_holds_up_no_other(life: Life, ada: User) -> None:
     await life.takes_first(lambda: ada.says("one"))
-    await life.lost(lambda: ada.says("two"))
-    await life.takes_first(lambda: ada.says_in(CHANNEL, "three", mention=True))
+    await life.takes_first(lambda: ada.says_in(CHANNEL, "two", mention=True))
+    await life.lost(lambda: ada.says("three"))
     life.slack.faults.always(REPLIES, slack_error("missing_scope"))
     async with socketed(life.slack, life.store, life.inbox) as bench:
         await bench.takes(3)

@@ -354,6 +354,10 @@ async def test_refused_blocks_are_left_out_once(bench: Bench, ada: User) -> None
         (Raw(200, "invalid_auth", "text/plain"), UnknownOutcomeError),
         (Raw(403, "<html>invalid_auth"), UnknownOutcomeError),
         (Raw(401, "<html>"), UnknownOutcomeError),
+        (
+            Raw(503, '{"ok": false, "error": "is_archived"}', "application/json"),
+            UnknownOutcomeError,
+        ),
         (slack_error("fatal_error"), UnknownOutcomeError),
         (slack_error("internal_error"), UnknownOutcomeError),
         (slack_error("channel_not_found"), PermanentError),

@@ -19,7 +19,7 @@ from bots.platforms.taker import Taker
 from core.errors import StorageError
 from tests.bookmarks import no_bookmarks
 from tests.bots.platforms.slack.kit import CHANNEL, Bench, Inbox, QuickClock, socketed
-from tests.standins.faults import BAD_GATEWAY, SERVER_ERROR, Reset, too_many
+from tests.standins.faults import BAD_GATEWAY, SERVER_ERROR, Reset, Slow, too_many
 from tests.standins.slack import CONNECT, SOCKET, SlackStandIn
 from tests.standins.slack_user import User, bot_message
 
@@ -72,6 +72,16 @@ async def test_two_messages_at_once_keep_their_order(bench: Bench, ada: User) ->
         ada.says(text)
     await bench.takes(20)
     assert bench.inbox.texts == texts
+
+
+async def test_a_message_does_not_overtake_one_whose_writer_is_looked_up(
+    bench: Bench, ada: User
+) -> None:
+    bench.slack.faults.next("users.info", Slow(0.3))
+    ada.says("one")
+    ada.says("two")
+    await bench.takes(2)
+    assert bench.inbox.texts == ["one", "two"]
 
 
 async def test_what_is_not_for_us_is_acknowledged_too(bench: Bench, ada: User) -> None:
