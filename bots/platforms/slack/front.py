@@ -1,5 +1,6 @@
 """Bolt in front of the intake: whatever comes is stored before Slack is told that we have it."""
 
+import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -29,9 +30,13 @@ class Front:
         self.is_open = False
         self._intake = intake
         self._signs = signs
+        # Bolt warns of the token that it finds in the environment beside that of the client.
+        logger = logging.getLogger("slack_bolt.stillhere")
+        logger.setLevel(logging.ERROR)
         # Before Bolt's authorization, which would ask Slack who we are while Slack waits.
         self._app: Any = AsyncApp(
             name="stillhere",
+            logger=logger,
             client=client.web,
             signing_secret=settings.signing_secret,
             before_authorize=self._store,
