@@ -11,7 +11,6 @@ from bots.platforms.signs import Signs
 from bots.platforms.slack.catchup import CatchUp
 from bots.platforms.slack.channel import SlackChannel
 from bots.platforms.slack.client import Client
-from bots.platforms.slack.faults import described, fault_of
 from bots.platforms.slack.front import Front
 from bots.platforms.slack.intake import Intake
 from bots.platforms.slack.names import Names
@@ -88,10 +87,8 @@ class SlackAdapter:
             if self._settings.by_socket:
                 await self._client.socket_url()
         except Exception as error:  # noqa: BLE001 - a strange answer breaks the SDK in any way
-            refused = fault_of(error) == "refused"
-            self._signs.enter(
-                "refused" if refused else "unreachable", described(error, self._settings.redact)
-            )
+            judged = judge(error, self._settings.redact)
+            self._signs.enter(judged.state, judged.detail)
             return self._signs.health()
         way = "Socket Mode" if self._settings.by_socket else "events over HTTP"
         detail = f"the tokens are good, it is @{me.get('user')} in {me.get('team')}, by {way}"

@@ -6,7 +6,7 @@ more than a week back. What was taken before is known by its id.
 """
 
 from collections.abc import AsyncIterator, Callable
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import structlog
@@ -54,7 +54,10 @@ class CatchUp:
             await self._intake.missed.wait()
             self._intake.missed.clear()
             for place in self._places.behind:
-                await self._insist(place)
+                if self._is_over(place):
+                    self._places.caught_up(place, self._places.mark(place).at)
+                else:
+                    await self._insist(place)
 
     async def keep_marks(self) -> None:
         """Until it is cancelled."""
@@ -64,6 +67,10 @@ class CatchUp:
                 await self._places.write()
             except StorageError as error:
                 log.warning("marks not written", error=str(error))
+
+    def _is_over(self, place: str) -> bool:
+        """A thread in which nothing was said for a while; there are too many of them to ask."""
+        return ":" in place and _moment(self._places.mark(place).at) < self._clock.now() - WINDOW
 
     async def _insist(self, place: str) -> None:
         """A place that Slack keeps from us is left alone; anything else is tried on."""
@@ -108,8 +115,7 @@ class CatchUp:
     def _since(self, place: str) -> str:
         """As a timestamp of Slack's, of which one is as long as the other."""
         mark, now = self._places.mark(place), self._clock.now()
-        at = datetime.fromtimestamp(float(mark.at), now.tzinfo)
-        oldest = max(at - OVERLAP, now - WINDOW)
+        oldest = max(_moment(mark.at) - OVERLAP, now - WINDOW)
         return max(mark.first, f"{oldest.timestamp():.6f}")
 
     async def _messages(self, channel: str, thread: str, since: str) -> AsyncIterator[Answer]:
@@ -124,3 +130,7 @@ class CatchUp:
             asked["cursor"] = next_cursor(answer)
             if not asked["cursor"]:
                 return
+
+
+def _moment(ts: str) -> datetime:
+    return datetime.fromtimestamp(float(ts), UTC)

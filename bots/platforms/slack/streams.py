@@ -11,6 +11,7 @@ import structlog
 from bots.platforms.slack.client import Client
 from bots.platforms.slack.faults import code_of, fault_of
 from bots.render.slack import LIMIT
+from bots.render.text import units
 from core.domain.keys import Address
 
 REMEMBERED = 1_000
@@ -30,7 +31,7 @@ class Streams:
     async def start(self, address: Address, text: str) -> str | None:
         """The message's ts; None where Slack does not allow it, which proves that none began."""
         allowed = address.chat_type == "dm" and address.thread and address.chat not in self._refused
-        if not allowed or len(text) > LIMIT:
+        if not allowed or units(text) > LIMIT:
             return None
         try:
             answer = await self._client.write(
@@ -54,7 +55,7 @@ class Streams:
     async def grow(self, address: Address, ts: str, text: str) -> bool:
         """False where the message has to be edited."""
         shown = self._shown.get(ts)
-        if shown is None or not text.startswith(shown) or len(text) > LIMIT:
+        if shown is None or not text.startswith(shown) or units(text) > LIMIT:
             return False
         if text == shown:
             return True

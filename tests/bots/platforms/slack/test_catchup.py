@@ -194,11 +194,14 @@ async def test_a_place_is_known_before_its_first_message_is_stored(slack: SlackS
 
 async def test_what_is_older_than_a_week_is_left(life: Life, ada: User) -> None:
     await life.takes_first(lambda: ada.says("one"))
+    await life.takes_first(lambda: ada.says("one, too", thread=ada.chat[0].ts))
     await life.lost(lambda: ada.says("two"))
     bench = Bench(life.slack, life.store, life.inbox)
+    asked = len(life.slack.calls_of(HISTORY))
     bench.clock.ahead = timedelta(days=8)
     await bench.adapter.start()
-    await life.slack.wait_for(lambda: life.slack.calls_of(HISTORY))
+    await life.slack.wait_for(lambda: len(life.slack.calls_of(HISTORY)) > asked)
     await asyncio.sleep(0.1)
     await bench.adapter.close()
-    assert life.inbox.texts == ["one"]
+    assert life.inbox.texts == ["one", "one, too"]
+    assert life.slack.calls_of(REPLIES) == []
