@@ -100,7 +100,7 @@ class SlackChannel:
         try:
             found = await self._preview_of(message)
             if found is not None:
-                await self._edit(message.address, found, message.part)
+                await self._edit(message.address, found, message.part, message.id)
         except Exception as error:
             if faults.fault_of(error) == "unknown":
                 raise
@@ -120,12 +120,14 @@ class SlackChannel:
             answer = await self._client.write("chat.postMessage", **plain)
         return str(answer["ts"])
 
-    async def _edit(self, address: Address, ts: str, part: Part) -> None:
+    async def _edit(
+        self, address: Address, ts: str, part: Part, mark: str = compose.EDITED
+    ) -> None:
         stream = compose.stream_of(part)
         if stream is not None and await self._streams.grow(address, ts, stream):
             return
         await self._streams.stop(address, ts)
-        edited = {"channel": address.chat, "ts": ts, **compose.edited(part)}
+        edited = {"channel": address.chat, "ts": ts, **compose.edited(part, mark)}
         try:
             await self._update(edited, part)
         except Exception as error:

@@ -44,10 +44,10 @@ def content(part: Part) -> dict[str, Any]:
     return {"text": escaped(part.plain, MOST_FALLBACK), "blocks": blocks}
 
 
-def edited(part: Part) -> dict[str, Any]:
-    """With a mark, but for a preview: what we said without one is a stream that nobody ended."""
-    mark = {} if stream_of(part) is not None else {"metadata": metadata(EDITED)}
-    return {**content(part), **mark}
+def edited(part: Part, mark: str) -> dict[str, Any]:
+    """A preview keeps its mark. What we said without one is a stream that nobody ended."""
+    named = {} if stream_of(part) is not None else {"metadata": metadata(mark)}
+    return {**content(part), **named}
 
 
 def plain_content(part: Part) -> dict[str, Any]:

@@ -201,6 +201,7 @@ async def test_a_preview_in_doubt_becomes_the_answer(
     answer = msgspec.structs.replace(row(plain("Let me see"), address), edits="k:p")
     ts = await later.channel.send(answer)
     assert (ada.bot_texts(), ada.chat[-1].ts) == (["Let me see"], ts)
+    assert await later.channel.lookup(answer) == ts
     again = msgspec.structs.replace(row(plain("And"), address, "k@2"), edits="k:other")
     await later.channel.send(again)
     assert ada.bot_texts() == ["Let me see", "And"]
