@@ -19,8 +19,6 @@ SMALLEST = 64
 STREAM = "stream"
 
 _MORE = "\n…"
-# A preview needs no more source than this many times what it can show.
-_PREVIEW_SOURCE = 4
 _BREAK = "<\u200b"
 # A comment, a doctype and CDATA mean nothing to Slack, and people copy code.
 _TOKEN = regex.compile(r"<(?=[@#]|!(?!--|\[CDATA\[|(?i:doctype)\b))")
@@ -42,13 +40,11 @@ def render(markdown: str, limit: int = LIMIT) -> tuple[Part, ...]:
 def render_preview(markdown: str, limit: int = LIMIT) -> Part | None:
     """The beginning of an answer that is still growing, as one part; None when nothing shows."""
     _check(limit)
-    raw = tame(repair(markdown))
-    whole = _neutral(raw)
-    beginning = whole[: limit * _PREVIEW_SOURCE]
-    texts = list(islice(source.cut(beginning, limit - len(_MORE)), 2))
+    raw = tame(repair(markdown[: limit + 1]))
+    texts = list(islice(source.cut(_neutral(raw), limit - len(_MORE)), 2))
     if not texts:
         return None
-    all_shown = len(texts) == 1 and len(beginning) == len(whole)
+    all_shown = len(texts) == 1 and len(markdown) <= limit
     text = texts[0] if all_shown else texts[0] + _MORE
     return Part(text=text, plain=text, markup={STREAM: _neutral(_UNDECIDED.sub("", raw))})
 

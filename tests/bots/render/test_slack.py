@@ -127,6 +127,10 @@ def test_a_long_preview_says_that_there_is_more() -> None:
     assert checks.utf16(preview.text) <= 64
 
 
+def test_a_preview_that_is_full_does_not_change_any_more() -> None:
+    assert render_preview("word " * 100, 64) == render_preview("word " * 200, 64)
+
+
 @usual
 @given(st.lists(st.sampled_from(["a", "<", "!", "!channel>", "@U1", "-- x -->", " "]), max_size=9))
 def test_what_a_stream_shows_only_grows(chunks: list[str]) -> None:
