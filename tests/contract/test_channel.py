@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import msgspec
 import pytest
 
-from bots.platforms import Adapter, Site, telegram
+from bots.platforms import Adapter, Site, slack, telegram
 from core.domain.keys import Address
 from core.domain.messages import Inbound, OutboxMessage, Part
 from core.errors import PermanentError, TransientError, UnknownOutcomeError
@@ -17,6 +17,8 @@ from core.ports import Channel
 from tests.bookmarks import no_bookmarks
 from tests.standins.base import StandIn
 from tests.standins.faults import BAD_GATEWAY, Fault, Refuse, Reset, StoreThenCut, too_many
+from tests.standins.slack import SlackStandIn
+from tests.standins.slack_world import slack_error
 from tests.standins.telegram import TelegramStandIn
 
 ANSWER = "Dear **Ada**,\n\n- `code` first\n- then <b>this</b> & that, 👋\n"
@@ -101,7 +103,45 @@ async def at_telegram() -> AsyncGenerator[Place]:
         await elsewhere.close()
 
 
-PLACES: dict[str, Callable[[], AbstractAsyncContextManager[Place]]] = {"telegram": at_telegram}
+@asynccontextmanager
+async def at_slack() -> AsyncGenerator[Place]:
+    """In a thread, where Slack shows most: streams and a status."""
+
+    def adapter(url: str) -> Adapter:
+        variables = {
+            "SLACK_BOT_TOKEN": stand_in.bot_token,
+            "SLACK_APP_TOKEN": stand_in.app_token,
+            "SLACK_API_URL": f"{url}/api",
+        }
+        built = slack.PLATFORM.build(variables, site())
+        assert built is not None
+        return built
+
+    async with SlackStandIn() as stand_in:
+        ada = stand_in.user("U7", "Ada")
+        root = ada.says("hello")
+        here, elsewhere = adapter(stand_in.url), adapter(unused_url())
+        address = Address(
+            platform="slack", account="UBOT", workspace="T1", chat=ada.dm, thread=root.ts
+        )
+        yield Place(
+            stand_in=stand_in,
+            channel=here.channel,
+            address=address,
+            seen=ada.bot_texts,
+            sends="chat.postMessage",
+            edits="chat.update",
+            lost=slack_error("channel_not_found"),
+            elsewhere=elsewhere.channel,
+        )
+        await here.close()
+        await elsewhere.close()
+
+
+PLACES: dict[str, Callable[[], AbstractAsyncContextManager[Place]]] = {
+    "telegram": at_telegram,
+    "slack": at_slack,
+}
 
 
 @pytest.fixture(params=PLACES)

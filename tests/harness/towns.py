@@ -5,6 +5,7 @@ from typing import Any, Protocol
 
 from bots.platforms import Platform
 from bots.platforms.telegram import PLATFORM as TELEGRAM
+from tests.harness.slack_town import SlackTown
 from tests.standins.base import Call, StandIn
 from tests.standins.telegram import TelegramStandIn
 
@@ -90,7 +91,7 @@ class TelegramTown:
         return call.method == "getUpdates" and bool(call.effect)
 
 
-TOWNS: dict[str, Callable[[], Town]] = {"telegram": TelegramTown}
+TOWNS: dict[str, Callable[[], Town]] = {"telegram": TelegramTown, "slack": SlackTown}
 
 
 def platform_of(name: str) -> Platform:
