@@ -36,7 +36,7 @@ _SPECIAL = regex.compile(
     r"""(?m)
     [\\*_`]                             # marks of styles and code
     | ~(?=~) | (?<=~)~ | \|(?=\|) | (?<=\|)\|
-    | <(?=\S)                           # mentions, times, emoji
+    | <(?=[@#]|a?:|t:|id:|/\w[\w\ -]*:)   # mentions, emoji, times, commands
     | (?<=\])\((?=\S)                   # what would be a link
     | ^[^\S\n]*\K(?:\#(?=\#{0,2}\s) | -(?=\#\s) | >(?=(?:>>)?\s))
     """,

@@ -110,7 +110,11 @@ a | b
     ("text", "written"),
     [
         ("snake_case_name and 2 * 3 * 4", r"snake\_case\_name and 2 \* 3 \* 4"),
-        ("<@123> <!channel> a < b, List<String>", r"\<@123> \<!channel> a < b, List\<String>"),
+        ("<@123> <!channel> a < b, List<String>", r"\<@123> <!channel> a < b, List<String>"),
+        (
+            "<#1> <:a:1> <a:b:1> <t:1> </a b:1> </b>",
+            r"\<#1> \<:a:1> \<a:b:1> \<t:1> \</a b:1> </b>",
+        ),
         ("||not hidden|| but a | b", r"\|\|not hidden\|\| but a | b"),
         ("see http://e.x/a__b__/_c_.py now", "see http://e.x/a__b__/_c_.py now"),
         (r"\# none, \> none", r"\# none, > none"),
