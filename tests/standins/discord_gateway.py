@@ -58,7 +58,8 @@ class Connection:
 
 
 class Gateway:
-    """`identifies` and `resumes` count; `refused_intents` close with 4014 who asks for them."""
+    """`identifies` and `resumes` count; `refused_intents` close with 4014 who asks for them.
+    While `silent` it takes all and says nothing."""
 
     def __init__(self, chats: Chats, changes: Changes, is_token: Callable[[str], bool]) -> None:
         self.identifies = 0
@@ -154,23 +155,19 @@ class Gateway:
 
     def _has_news(self, connection: Connection) -> bool:
         session = connection.session
-        if self.silent:
-            return False
-        return bool(connection.orders) or (
-            session is not None and session.sent < len(session.events)
-        )
+        unsent = session is not None and session.sent < len(session.events)
+        aborts = any(kind == "abort" for kind, _ in connection.orders)
+        return aborts if self.silent else unsent or bool(connection.orders)
 
     def _news(self, connection: Connection) -> list[Order]:
         """Events before orders: what was said before an end is said."""
         with self._changes.lock:
-            if not connection.open or self.silent:
-                return []
             news: list[Order] = []
-            if session := connection.session:
+            if (session := connection.session) and not self.silent:
                 news = [("send", event) for event in session.events[session.sent :]]
                 session.sent = len(session.events)
             orders, connection.orders = connection.orders, []
-        return news + orders
+        return news + [order for order in orders if order[0] == "abort" or not self.silent]
 
     async def _read(self, connection: Connection) -> None:
         """A client that closes with 1000 or 1001 gives up its session."""

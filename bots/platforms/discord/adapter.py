@@ -37,7 +37,7 @@ class DiscordAdapter:
         get_client = self._calls.client
         taker = Taker(site.accept, self._signs)
         bookmarks = site.bookmarks("discord")
-        intake = Intake(taker, self._patience, bookmarks, site.clock, get_client)
+        intake = Intake(taker, self._patience, bookmarks, self._signs, site.clock, get_client)
         self._gateway = Gateway(settings, intake, self._signs, self._patience, site.clock)
         self._presses = Presses(taker, site.clock, get_client, settings.redact)
         self._channel = DiscordChannel(get_client, self._signs, settings.redact, site.clock)

@@ -5,6 +5,7 @@ calls has a clock, a limiter and an outbox for that.
 """
 
 import asyncio
+import threading
 from contextlib import suppress
 from http import HTTPStatus
 from types import SimpleNamespace
@@ -12,7 +13,7 @@ from typing import Any
 
 import aiohttp
 import discord
-from discord.gateway import DiscordWebSocket
+from discord.gateway import DiscordWebSocket, KeepAliveHandler
 from discord.http import Route
 
 from bots.platforms.discord.settings import Settings
@@ -71,21 +72,40 @@ class Client(discord.Client):
         self._settings = settings
         self._plain_request = self.http.request
         self._plain_connect = self.http.ws_connect
-        if settings.api_url:
-            self.http.request = self._request
-        if settings.gateway_url:
-            self.http.ws_connect = self._connect
+        self._sockets: list[aiohttp.ClientWebSocketResponse] = []
+        self.http.request = self._request
+        self.http.ws_connect = self._connect
+
+    async def end(self) -> None:
+        """Closing waits for the other side, which may be gone."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_SECONDS):
+                await self.close()
+                for socket in self._sockets:
+                    await socket.close()
+        self._stop_heartbeats()
+        await self.http.close()
+
+    def _stop_heartbeats(self) -> None:
+        """The SDK forgets a connection that was given up while it was being made, and its thread
+        would then go on for ever."""
+        for thread in threading.enumerate():
+            if isinstance(thread, KeepAliveHandler) and thread.ws.socket in self._sockets:
+                thread.stop()
 
     async def _request(self, route: Route, **options: Any) -> Any:  # noqa: ANN401
-        route.url = self._settings.api_url + route.url.removeprefix(Route.BASE)
+        if self._settings.api_url:
+            route.url = self._settings.api_url + route.url.removeprefix(Route.BASE)
         return await self._plain_request(route, **options)
 
     async def _connect(self, url: str, **options: Any) -> aiohttp.ClientWebSocketResponse:  # noqa: ANN401
         """A session is resumed where Discord said; that address is none of the constants."""
         default = str(DiscordWebSocket.DEFAULT_GATEWAY)
-        if url.startswith(default):
+        if self._settings.gateway_url and url.startswith(default):
             url = self._settings.gateway_url + url.removeprefix(default)
-        return await self._plain_connect(url, **options)
+        socket = await self._plain_connect(url, **options)
+        self._sockets = [*(s for s in self._sockets if not s.closed), socket]
+        return socket
 
 
 class Calls:
@@ -104,7 +124,7 @@ class Calls:
                 try:
                     await client.login(self._settings.token)
                 except BaseException:
-                    await end(client)
+                    await client.end()
                     raise
                 self._client = client
             return self._client
@@ -112,15 +132,7 @@ class Calls:
     async def close(self) -> None:
         client, self._client = self._client, None
         if client is not None:
-            await end(client)
-
-
-async def end(client: discord.Client) -> None:
-    """Closing waits for the other side, which may be gone."""
-    with suppress(TimeoutError):
-        async with asyncio.timeout(CLOSE_SECONDS):
-            await client.close()
-    await client.http.close()
+            await client.end()
 
 
 async def _refuse_to_wait(

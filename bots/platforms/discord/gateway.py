@@ -14,7 +14,7 @@ from typing import Any
 import discord
 import structlog
 
-from bots.platforms.discord.client import FEWER_INTENTS, INTENTS, Client, end
+from bots.platforms.discord.client import FEWER_INTENTS, INTENTS, Client
 from bots.platforms.discord.intake import Intake
 from bots.platforms.discord.settings import Settings
 from bots.platforms.discord.words import SpentError
@@ -124,7 +124,7 @@ class Gateway:
         except SessionOverError as error:
             log.info("discord", state="session over", detail=str(error))
         finally:
-            await end(ears)
+            await ears.end()
             if self._since and self._clock.now() - self._since > STEADY:
                 self._begun = 0
 
@@ -161,12 +161,14 @@ class Gateway:
         self._begun += 1
 
     def heard(self) -> None:
+        self.intake.is_connected = True
         if self.intake.stuck:
             self._signs.heard()
         else:
             self._signs.receiving()
 
     def lost(self) -> None:
+        self.intake.is_connected = False
         if not self._signs.refused:
             self._signs.enter("connecting", "the connection broke")
 

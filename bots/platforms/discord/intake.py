@@ -19,6 +19,7 @@ from bots.platforms import Bookmarks
 from bots.platforms.discord.faults import fault_of
 from bots.platforms.discord.translate import inbound
 from bots.platforms.patience import Patience
+from bots.platforms.signs import Signs
 from bots.platforms.taker import Taker
 from core.domain.keys import ChatType
 from core.domain.messages import Inbound
@@ -35,19 +36,22 @@ log = structlog.get_logger(__name__)
 
 
 class Intake:
-    """``get_client`` gives what reads the history."""
+    """``get_client`` gives what reads the history; ``is_connected`` is told by the gateway."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all that it stands between
         self,
         taker: Taker,
         patience: Patience,
         bookmarks: Bookmarks,
+        signs: Signs,
         clock: Clock,
         get_client: Callable[[], Awaitable[discord.Client]],
     ) -> None:
         self._taker = taker
         self._patience = patience
+        self.is_connected = False
         self._bookmarks = bookmarks
+        self._signs = signs
         self._clock = clock
         self._get_client = get_client
         self._me = 0
@@ -131,6 +135,8 @@ class Intake:
             await self._patience.insist(partial(self._taker.take, taken))
         finally:
             self._storing -= 1
+        if self.is_connected and not self._signs.is_receiving:
+            self._signs.receiving()
         await self._mark(name, message.id)
 
     def _read(self, message: discord.Message, name: str) -> Inbound | None:
