@@ -72,10 +72,10 @@ class DiscordStandIn(StandIn):
         super().start()
         self.chats.url = self.url
 
-    def user(self, user_id: int, name: str = "Ada") -> User:
+    def user(self, user_id: int, name: str = "Ada", *, is_bot: bool = False) -> User:
         """The same person for the same id."""
         if user_id not in self._users:
-            person = Person(user_id, name)
+            person = Person(user_id, name, is_bot)
             with self.changes.lock:
                 self.chats.people[user_id] = person
             self._users[user_id] = User(

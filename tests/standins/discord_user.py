@@ -80,6 +80,10 @@ class User:
         file = File(self._chats.new_id(), name, data, content_type)
         return self._writes(self.dm, Version(time.time(), text, (file,)))
 
+    def sends_voice(self, data: bytes = b"OggS") -> Message:
+        file = File(self._chats.new_id(), "voice-message.ogg", data, "audio/ogg", is_voice=True)
+        return self._writes(self.dm, Version(time.time(), "", (file,)), extra={"flags": 8192})
+
     def sends_kind(self, kind: int = 0, text: str = "", **extra: Any) -> Message:
         """A message of a type of Discord's, or with fields of Discord's."""
         return self._writes(self.dm, Version(time.time(), text), kind=kind, extra=extra)

@@ -1,5 +1,6 @@
 """The adapter at work against the stand-in, by the genuine SDK; it never waits for real pauses."""
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
@@ -14,6 +15,19 @@ from tests.standins.discord import DiscordStandIn
 CHANNEL, THREAD, FOREIGN = 500, 501, 502
 
 
+class GatedInbox(Inbox):
+    """Takes nothing while the gate is shut."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate = asyncio.Event()
+        self.gate.set()
+
+    async def accept(self, inbound: Inbound) -> None:
+        await self.gate.wait()
+        await super().accept(inbound)
+
+
 class Bench:
     """What a process has; ``store`` outlives it."""
 
@@ -22,7 +36,7 @@ class Bench:
     ) -> None:
         self.place = place
         self.store = store or MemoryStore()
-        self.inbox = Inbox()
+        self.inbox = GatedInbox()
         self.clock = QuickClock()
         given = {
             "DISCORD_BOT_TOKEN": place.token,

@@ -73,15 +73,24 @@ async def test_no_intent_is_privileged_and_less_is_enough(place: DiscordStandIn,
     assert place.gateway.identifies == 2
 
 
+def is_cut(place: DiscordStandIn) -> None:
+    place.gateway.aborts()
+
+
+def is_asked_to_reconnect(place: DiscordStandIn) -> None:
+    place.gateway.asks_to_reconnect()
+
+
+def is_invalid_but_resumable(place: DiscordStandIn) -> None:
+    place.gateway.invalidates(resumable=True)
+
+
+def is_closed(place: DiscordStandIn) -> None:
+    place.gateway.closes(4000)
+
+
 @pytest.mark.parametrize(
-    "broken",
-    [
-        lambda place: place.gateway.aborts(),
-        lambda place: place.gateway.asks_to_reconnect(),
-        lambda place: place.gateway.invalidates(resumable=True),
-        lambda place: place.gateway.closes(4000),
-    ],
-    ids=["cut", "reconnect", "invalid but resumable", "closed"],
+    "broken", [is_cut, is_asked_to_reconnect, is_invalid_but_resumable, is_closed]
 )
 async def test_a_broken_connection_is_resumed_and_nothing_is_missed(
     bench: Bench, ada: User, broken: Break
@@ -169,7 +178,6 @@ async def test_what_was_said_while_it_was_down_is_taken_in_order(
         ada.says("now")
         await second.takes(153)
         taken = second.inbox.taken
-    assert [inbound.text for inbound in taken if inbound.user == "7"][-152:-1] != []
     of_dm = [inbound.text for inbound in taken if inbound.address.chat == str(ada.dm)]
     assert list(dict.fromkeys(of_dm)) == [*missed, "now"]
     assert {"two of Bob", "two there"} < set(second.inbox.texts)
