@@ -16,7 +16,14 @@ import msgspec
 from aiohttp import web
 
 from tests.standins.base import Call, StandIn
-from tests.standins.discord_chats import Channel, Chats, File, Person, discord_error
+from tests.standins.discord_chats import (
+    Channel,
+    Chats,
+    File,
+    Message,
+    Person,
+    discord_error,
+)
 from tests.standins.discord_gateway import DIRECT_MESSAGES, GUILD_MESSAGES, Gateway
 from tests.standins.discord_methods import Methods
 from tests.standins.discord_user import User
@@ -93,6 +100,10 @@ class DiscordStandIn(StandIn):
     def foreign_channel(self, channel_id: int) -> Channel:
         """The bot is not there; people who installed it for themselves may call it."""
         return self._add(Channel(id=channel_id, kind="text", refusal=NOT_IN_GUILD))
+
+    def redeliver(self, message: Message) -> None:
+        """The same event once more, as after a RESUME that did not know how far it came."""
+        self._users[message.author.id].repeats(message)
 
     def revoke_token(self) -> None:
         self._revoked = True

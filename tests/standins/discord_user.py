@@ -96,6 +96,9 @@ class User:
 
         return self._act(write)
 
+    def repeats(self, message: Message) -> None:
+        self._act(lambda: self._tell("MESSAGE_CREATE", message))
+
     def deletes(self, message: Message) -> None:
         def write() -> None:
             del self._chats.channels[message.channel_id].messages[message.id]

@@ -71,9 +71,7 @@ def town(place: DiscordStandIn) -> Town:
     return Town(place)
 
 
-async def answered(
-    place: DiscordStandIn, seen: Callable[[], list[str]], *texts: str
-) -> None:
+async def answered(place: DiscordStandIn, seen: Callable[[], list[str]], *texts: str) -> None:
     """All of them, each once, in order, and nothing else."""
     await place.wait_for(lambda: len(seen()) >= len(texts) and texts[-1] in seen())
     assert seen() == list(texts)
@@ -89,6 +87,23 @@ async def test_what_was_said_while_it_was_down_is_answered_in_order(
     async with town.lives():
         await answered(place, ada.bot_texts, "re: one", "re: two")
     assert await town.outcomes() == {"answered": 2}
+
+
+async def test_what_comes_again_is_answered_once(
+    town: Town, place: DiscordStandIn, ada: User
+) -> None:
+    async with town.lives():
+        said = ada.says("one")
+        place.redeliver(said)
+        await answered(place, ada.bot_texts, "re: one")
+        place.redeliver(said)
+        ada.says("two")
+        await answered(place, ada.bot_texts, "re: one", "re: two")
+    place.redeliver(said)
+    async with town.lives():
+        ada.says("three")
+        await answered(place, ada.bot_texts, "re: one", "re: two", "re: three")
+    assert len(town.script.requests) == 3
 
 
 async def test_two_people_two_places_and_nothing_crosses(
