@@ -145,6 +145,7 @@ async def test_after_a_restart_the_history_knows_what_arrived(
     address = replace(here, reply_to=str(asked.id))
     sent = await channel.send(row(plain("ok"), address, 2))
     lost = row(plain("never said"), address, 3)
+    ada.says("never said")
     bench.place.methods.forget_nonces()
     after = Bench(bench.place)
     assert await after.adapter.channel.lookup(row(plain("ok"), address, 2)) == sent != long_ago

@@ -106,6 +106,14 @@ async def test_a_broken_connection_is_resumed_and_nothing_is_missed(
     assert (bench.place.gateway.identifies, bench.place.gateway.resumes) == (1, 1)
 
 
+async def test_a_gateway_that_fails_once_costs_no_session(bench: Bench, ada: User) -> None:
+    bench.place.faults.next("gateway", BAD_GATEWAY)
+    bench.place.gateway.aborts()
+    ada.says("meanwhile")
+    await bench.takes(1)
+    assert (bench.place.gateway.identifies, bench.place.gateway.resumes) == (1, 1)
+
+
 async def test_a_session_that_is_gone_begins_anew_and_reads_what_was_missed(
     bench: Bench, ada: User
 ) -> None:
