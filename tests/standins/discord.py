@@ -79,12 +79,15 @@ class DiscordStandIn(StandIn):
         super().start()
         self.chats.url = self.url
 
-    def user(self, user_id: int, name: str = "Ada", *, is_bot: bool = False) -> User:
-        """The same person for the same id."""
+    def user(
+        self, user_id: int, name: str = "Ada", *, is_bot: bool = False, dm: int | None = None
+    ) -> User:
+        """The same person for the same id. ``dm`` is the id of the channel of direct messages."""
         if user_id not in self._users:
             person = Person(user_id, name, is_bot)
             with self.changes.lock:
                 self.chats.people[user_id] = person
+                self.chats.open_dm(person, dm)
             self._users[user_id] = User(
                 person, self.chats, self.gateway, self.methods, self.changes
             )

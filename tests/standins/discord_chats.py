@@ -128,11 +128,11 @@ class Chats:
             raise RefusedError(channel.refusal)
         return channel
 
-    def open_dm(self, person: Person) -> Channel:
+    def open_dm(self, person: Person, channel_id: int | None = None) -> Channel:
         for channel in self.channels.values():
             if channel.person == person:
                 return channel
-        channel = Channel(id=self.new_id(), kind="dm", person=person)
+        channel = Channel(id=channel_id or self.new_id(), kind="dm", person=person)
         self.channels[channel.id] = channel
         return channel
 

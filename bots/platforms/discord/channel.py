@@ -2,13 +2,14 @@
 
 Each send carries a nonce that follows from its row: for a few minutes Discord answers the same
 nonce with the message that is there. So a send whose outcome is unknown is sent again; where that
-may come too late, the channel's history is looked at first.
+may come too late, the channel's history is looked at first. An answer goes out under the nonce of
+its preview if nobody knows whether that arrived: if it did, the answer takes its place.
 """
 
 import asyncio
 import hashlib
 import io
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
@@ -29,6 +30,8 @@ FETCH_SECONDS = 60.0
 NONCE_CHARACTERS = 25
 NONCE_MINUTES = timedelta(minutes=2)
 """Discord says «the past few minutes». https://docs.discord.com/developers/resources/message"""
+PREVIEW_MINUTES = timedelta(minutes=30)
+"""By then Discord has forgotten its nonce for certain."""
 LOOKED_AT = 100
 """So many of the channel's last messages."""
 LONGEST_LABEL, LONGEST_ID = 80, 100
@@ -49,6 +52,7 @@ class DiscordChannel:
         self._redact = redact
         self._clock = clock
         self._tried: dict[str, datetime] = {}
+        self._arrived: dict[str, datetime] = {}
 
     def render(self, text: str) -> tuple[Part, ...]:
         return rendering.render(text)
@@ -70,7 +74,8 @@ class DiscordChannel:
     async def lookup(self, message: OutboxMessage) -> str | None:
         """The nonce settles it for a while; after a restart nobody knows when it was tried, and the
         same text among our messages since the one that is answered is taken for it."""
-        if self._is_fresh(nonce_of(message)):
+        self._tried = _since(self._clock.now() - NONCE_MINUTES, self._tried)
+        if {nonce_of(message), nonce_of(message, message.edits)} & self._tried.keys():
             return None
         try:
             return await self._call(lambda: self._find(message))
@@ -83,7 +88,23 @@ class DiscordChannel:
 
     async def _send(self, message: OutboxMessage) -> discord.Message:
         place = await self._place(message.address)
-        nonce = nonce_of(message)
+        own, preview = nonce_of(message), nonce_of(message, message.edits)
+        if message.edits and preview not in self._arrived:
+            said = await self._say(place, message, preview)
+            try:
+                if not _shows(said, message.part):
+                    await said.edit(**_whole(message.part))
+            except discord.NotFound:
+                said = await self._say(place, message, own)
+            return said
+        said = await self._say(place, message, own)
+        self._arrived = _since(self._clock.now() - PREVIEW_MINUTES, self._arrived)
+        self._arrived[own] = self._clock.now()
+        return said
+
+    async def _say(
+        self, place: discord.PartialMessageable, message: OutboxMessage, nonce: str
+    ) -> discord.Message:
         self._tried[nonce] = self._clock.now()
         return await place.send(
             message.part.text,
@@ -97,7 +118,7 @@ class DiscordChannel:
     async def _edit(self, address: Address, platform_id: str, part: Part) -> None:
         place = await self._place(address)
         message = place.get_partial_message(int(platform_id))
-        await message.edit(content=part.text, attachments=_files(part), view=_view(part))
+        await message.edit(**_whole(part))
 
     async def _type(self, address: Address) -> None:
         await (await self._place(address)).typing()
@@ -129,11 +150,6 @@ class DiscordChannel:
         client = await self._get_client()
         return client.get_partial_messageable(int(address.chat))
 
-    def _is_fresh(self, nonce: str) -> bool:
-        now = self._clock.now()
-        self._tried = {n: at for n, at in self._tried.items() if now - at < NONCE_MINUTES}
-        return nonce in self._tried
-
     async def _call(
         self, call: Callable[[], Awaitable[Result]], seconds: float = SEND_SECONDS
     ) -> Result:
@@ -154,10 +170,23 @@ class DiscordChannel:
         return result
 
 
-def nonce_of(message: OutboxMessage) -> str:
-    """An id may come again in a database that was made anew; the message answered does not."""
-    name = f"{message.id} {message.address.reply_to}"
+def nonce_of(message: OutboxMessage, row: str = "") -> str:
+    """Of another ``row`` with the same address, if one is named. An id may come again in a database
+    that was made anew; the message answered does not."""
+    name = f"{row or message.id} {message.address.reply_to}"
     return hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()[:NONCE_CHARACTERS]
+
+
+def _since(moment: datetime, moments: Mapping[str, datetime]) -> dict[str, datetime]:
+    return {name: at for name, at in moments.items() if at > moment}
+
+
+def _shows(said: discord.Message, part: Part) -> bool:
+    return said.content.split() == part.text.split() and not (part.markup or part.buttons)
+
+
+def _whole(part: Part) -> dict[str, Any]:
+    return {"content": part.text, "attachments": _files(part), "view": _view(part)}
 
 
 def _files(part: Part) -> Sequence[discord.File]:

@@ -137,6 +137,69 @@ async def test_a_doubtful_send_is_sent_again_and_said_once(
     assert bench.place.calls_of("get_messages") == []
 
 
+def answer(address: Address, text: str = "all of it") -> OutboxMessage:
+    return replace(row(plain(text), address, 2), edits="k@1")
+
+
+@pytest.mark.parametrize(
+    ("fault", "calls"), [(StoreThenCut(), ["create_message"] * 2 + ["edit_message"]),
+                         (Reset(), ["create_message"] * 2)],
+    ids=["it arrived", "it did not"],
+)  # fmt: skip
+async def test_an_answer_takes_the_place_of_a_doubtful_preview(
+    bench: Bench,
+    channel: DiscordChannel,
+    here: Address,
+    ada: User,
+    fault: Fault,
+    calls: list[str],
+) -> None:
+    bench.place.faults.next("create_message", fault)
+    with pytest.raises(UnknownOutcomeError):
+        await channel.send(row(plain("all of"), here))
+    after = Bench(bench.place)
+    sent = await after.adapter.channel.send(answer(here))
+    await after.adapter.close()
+    assert (ada.bot_texts(), sent) == (["all of it"], str(ada.chat[-1].id))
+    made = bench.place.calls_of("create_message", "edit_message")
+    assert [call.method for call in made] == calls
+
+
+async def test_a_preview_that_nobody_can_trust_is_left_alone(
+    channel: DiscordChannel, here: Address, ada: User
+) -> None:
+    """It arrived, and what it shows is unknown: an edit of it may still be under way."""
+    await channel.send(row(plain("all of"), here))
+    await channel.send(answer(here))
+    assert ada.bot_texts() == ["all of", "all of it"]
+
+
+async def test_an_answer_whose_doubtful_preview_is_gone_arrives(
+    bench: Bench, channel: DiscordChannel, here: Address, ada: User
+) -> None:
+    bench.place.faults.next("create_message", StoreThenCut())
+    with pytest.raises(UnknownOutcomeError):
+        await channel.send(row(plain("all of"), here))
+    bench.place.faults.next("edit_message", coded(404, 10008, "Unknown Message"))
+    await channel.send(answer(here))
+    assert ada.bot_texts() == ["all of", "all of it"]
+
+
+async def test_a_doubtful_answer_in_a_previews_place_is_said_once(
+    bench: Bench, channel: DiscordChannel, here: Address, ada: User
+) -> None:
+    bench.place.faults.next("create_message", StoreThenCut(), StoreThenCut())
+    with pytest.raises(UnknownOutcomeError):
+        await channel.send(row(plain("all of"), here))
+    bench.place.faults.next("edit_message", StoreThenCut())
+    for _ in range(2):
+        with pytest.raises(UnknownOutcomeError):
+            await channel.send(answer(here))
+        assert await channel.lookup(answer(here)) is None
+    await channel.send(answer(here))
+    assert ada.bot_texts() == ["all of it"]
+
+
 async def test_after_a_restart_the_history_knows_what_arrived(
     bench: Bench, channel: DiscordChannel, here: Address, ada: User
 ) -> None:
