@@ -70,7 +70,7 @@ async def test_messages_that_waited_are_kept_when_it_is_set(
     await closed.bench.adapter.start()
     await closed.bench.takes()
     (call,) = tg.calls_of("setWebhook")
-    assert call.params["allowed_updates"] == ["message"]
+    assert call.params["allowed_updates"] == ["message", "callback_query"]
     assert call.params["url"] == closed.url
     assert not call.params["drop_pending_updates"]
 
