@@ -81,8 +81,10 @@ class TelegramStandIn(StandIn):
             old = self.chats.chats[chat_id]
             new = Chat(id=new_id, kind="supergroup", title=old.title, privacy=old.privacy)
             self.chats.chats[new_id] = new
-            for chat, word in ((old, {"migrate_to_chat_id": new_id}),
-                               (new, {"migrate_from_chat_id": chat_id})):
+            for chat, word in (
+                (old, {"migrate_to_chat_id": new_id}),
+                (new, {"migrate_from_chat_id": chat_id}),
+            ):
                 told = self.chats.post(chat, self.chats.people[by.id], Version(now(), ""))
                 self.updates.add("message", self.chats.message_json(told) | word)
             old.refusal = Refuse(400, UPGRADED, parameters={"migrate_to_chat_id": new_id})

@@ -139,7 +139,7 @@ class User:
 
         def write() -> str:
             message = self._message(message_id, chat_id)
-            if data not in button_data(message.buttons):
+            if data not in buttons_of(message.buttons).values():
                 raise AssertionError(f"no button {data!r} on {message.buttons!r}")
             query_id = f"{self.id}-{next(self._queries)}"
             self._methods.query_answers[query_id] = None
@@ -228,7 +228,8 @@ def entities_of(text: str) -> tuple[Entity, ...]:
     return tuple(found)
 
 
-def button_data(markup: Any) -> list[str]:
+def buttons_of(markup: Any) -> dict[str, str]:
+    """By what they show, what they say."""
     keyboard: dict[str, list[list[dict[str, str]]]] = markup or {}
     rows = keyboard.get("inline_keyboard", [])
-    return [button.get("callback_data", "") for row in rows for button in row]
+    return {one["text"]: one.get("callback_data", "") for row in rows for one in row}

@@ -41,9 +41,7 @@ class TelegramAdapter:
         taker = Taker(site.accept, self._signs)
         self._intake = Intake(taker, self._client.bot, self._moves, site.clock)
         self._source, self._routes = self._chosen(site)
-        self._channel = TelegramChannel(
-            self._client.bot, self._signs, self._moves, settings.redact
-        )
+        self._channel = TelegramChannel(self._client.bot, self._signs, self._moves, settings.redact)
         self._task: asyncio.Task[None] | None = None
 
     @property

@@ -27,9 +27,7 @@ log = structlog.get_logger(__name__)
 
 
 class TelegramChannel:
-    def __init__(
-        self, bot: Bot, signs: Signs, moves: Moves, redact: Callable[[str], str]
-    ) -> None:
+    def __init__(self, bot: Bot, signs: Signs, moves: Moves, redact: Callable[[str], str]) -> None:
         self._bot = bot
         self._signs = signs
         self._moves = moves

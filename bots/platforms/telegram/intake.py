@@ -1,4 +1,4 @@
-"""Reads one update at a time and has it stored, whichever way it came; it says nothing in a chat."""
+"""Reads one update at a time and has it stored, whichever way it came; it writes in no chat."""
 
 import asyncio
 import secrets
