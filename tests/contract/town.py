@@ -118,8 +118,8 @@ class Town(Protocol):
         """Shortens the pauses that are not the service's clock's, before it is built."""
         ...
 
-    def fall_silent(self) -> None:
-        """The connection that brings messages stays open and brings nothing any more."""
+    async def fall_silent(self) -> None:
+        """Until the connection that brings messages stays open and brings nothing any more."""
         ...
 
     def outage(self) -> AbstractAsyncContextManager[None]:

@@ -99,7 +99,7 @@ class ConsoleTown:
     def revoke(self) -> None:
         raise NotImplementedError
 
-    def fall_silent(self) -> None:
+    async def fall_silent(self) -> None:
         raise NotImplementedError
 
     def outage(self) -> AbstractAsyncContextManager[None]:

@@ -108,8 +108,10 @@ class TelegramTown:
         patch.setattr(polling, "POLL", timedelta(seconds=1))
         patch.setattr(client, "POLL_SLACK_SECONDS", 1.0)
 
-    def fall_silent(self) -> None:
+    async def fall_silent(self) -> None:
+        polls = len(self._tg.calls_of("getUpdates"))
         self._tg.faults.next("getUpdates", Hang())
+        await self._tg.wait_for(lambda: len(self._tg.calls_of("getUpdates")) > polls)
 
     @asynccontextmanager
     async def outage(self) -> AsyncGenerator[None]:
