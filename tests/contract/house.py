@@ -130,7 +130,9 @@ class House:
         return {name: n for name, n in ledger.numbers.items() if n and name != "accepted"}
 
     async def _is_busy(self) -> bool:
-        return "pending" in await self.outcomes() or any((await self.store.backlog()).values())
+        backlog = await self.store.backlog()
+        on_its_way = sum(backlog.values()) - backlog.get("failed", 0)
+        return "pending" in await self.outcomes() or on_its_way > 0
 
     async def _accounts(self) -> Ledger:
         return (await self.store.ledger()).get(self.town.platform.name, Ledger())

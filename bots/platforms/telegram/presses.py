@@ -27,8 +27,11 @@ def inbound(query: CallbackQuery, update_id: int, me: Me, at: datetime) -> Inbou
 
     Telegram does not say when it was pressed; ``at`` is now.
     """
-    address = address_of(query.message, me) if isinstance(query.message, Message) else None
-    if address is None or not query.data:
+    message = query.message
+    if not isinstance(message, Message) or not message.is_accessible or not query.data:
+        return None
+    address = address_of(message, me)
+    if address is None:
         return None
     return Inbound(
         address=address,
