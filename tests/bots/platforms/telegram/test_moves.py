@@ -62,7 +62,7 @@ async def test_an_answer_under_way_follows_it_and_quotes_nothing_there(
     async with house.lives():
         ada.says_in(OLD, "word1", mention=True)
         await house.asked()
-        new = tg.group(NEW)
+        tg.group(NEW)
         moved = Refuse(400, UPGRADED, parameters={"migrate_to_chat_id": NEW})
         tg.chats.chats[OLD].refusal = moved
         house.script.release()
@@ -71,7 +71,8 @@ async def test_an_answer_under_way_follows_it_and_quotes_nothing_there(
         await answered(house, ada, NEW, "one", "two")
     assert seen_by_the_model(house) == ["word1", "word2"]
     assert await keys(house) == [KEY]
-    assert [message.reply_to is None for message in new.messages.values()] == [True, True, False]
+    there = [call.params for call in tg.calls_of("sendMessage") if call.params["chat_id"] == NEW]
+    assert ["reply_parameters" in params for params in there] == [False, True]
 
 
 async def test_a_move_that_cannot_be_stored_is_told_again(
