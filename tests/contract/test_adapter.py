@@ -19,7 +19,7 @@ TOWNS: dict[str, Opens] = {**towns_telegram.TOWNS, **towns_console.TOWNS}
 FAMILY = "👩\u200d👩\u200d👧\u200d👦"
 TRY_AGAIN = ModelFailure(kind="try_again", detail="no answer")
 LINE = "\n   "
-WORD = re.compile(r"\d{4}§")
+WORD = re.compile(rf"(?:{FAMILY})?\d{{4}}§")
 
 
 @pytest.fixture(params=TOWNS)
@@ -140,10 +140,9 @@ async def test_a_long_answer_arrives_whole_and_in_order(town: Town) -> None:
     assert len(source) > 10_000
     async with house.lives():
         ada.says("tell me everything")
-        await until(lambda: WORD.findall(source)[-1] in "\n".join(ada.sees()), ada.sees)
+        await until(lambda: words_of(source)[-1] in "\n".join(ada.sees()), ada.sees)
         await house.settles()
-    assert WORD.findall("\n".join(ada.sees())) == WORD.findall(source)
-    assert "\n".join(ada.sees()).count(FAMILY) == source.count(FAMILY)
+    assert words_of("\n".join(ada.sees())) == words_of(source)
     assert await house.outcomes() == {"answered": 1}
 
 
@@ -347,6 +346,11 @@ async def test_a_press_counts_each_time_but_not_when_it_comes_again(town: Town) 
         await until(lambda: "at last, again" in ada.sees(), ada.sees)
         await house.settles()
     assert len(house.script.requests) == 4
+
+
+def words_of(text: str) -> list[str]:
+    """In order, each once: a long answer's beginning, or a table's head, may be shown again."""
+    return list(dict.fromkeys(WORD.findall(text)))
 
 
 def plain(text: str) -> str:
