@@ -27,7 +27,7 @@ MAX_WAITS = 5
 MAX_WAIT = timedelta(hours=1)
 
 
-def decide(state: SessionState, wish: ask.Input, policy: Policy) -> tuple[ev.Event, ...]:  # noqa: C901 (exhaustive match)
+def decide(state: SessionState, wish: ask.Input, policy: Policy) -> tuple[ev.Event, ...]:  # noqa: C901, PLR0912 (exhaustive match)
     """The events that answer the input; () when the state has moved on since it was meant."""
     draft = Draft(state, wish.at, policy)
     match wish:
@@ -41,6 +41,8 @@ def decide(state: SessionState, wish: ask.Input, policy: Policy) -> tuple[ev.Eve
             _reply(draft, wish)
         case ask.Fail():
             _fail(draft, wish)
+        case ask.Unstorable():
+            _unstorable(draft, wish)
         case ask.StartTool():
             _start_tool(draft, wish)
         case ask.FinishTool():
@@ -150,6 +152,14 @@ def _fail(draft: Draft, wish: ask.Fail) -> None:
     sentence = notices.failure(failure.kind, wish.error_id)
     fail_turn(draft, failure.kind, sentence, wish.error_id)
     start_next(draft)
+
+
+def _unstorable(draft: Draft, wish: ask.Unstorable) -> None:
+    turn = draft.state.turn
+    if turn is not None and turn.number == wish.turn:
+        sentence = notices.failure("unstorable", wish.error_id)
+        fail_turn(draft, "unstorable", sentence, wish.error_id)
+        start_next(draft)
 
 
 def _again_alone(draft: Draft, turn: Turn) -> bool:

@@ -24,7 +24,7 @@ CloseReason = Literal["idle", "daily", "new", "suspended"]
 SuspendReason = Literal["stop", "no_progress"]
 InterruptReason = Literal["shutdown", "crash"]
 CancelReason = Literal["stop", "new", "interrupt", "steps"]
-FailReason = FailureKind | Literal["no_progress"]
+FailReason = FailureKind | Literal["no_progress", "unstorable"]
 WaitReason = Literal["rate_limit"]
 Role = Literal["owner", "allowed", "denied"]
 

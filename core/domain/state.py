@@ -49,6 +49,8 @@ class Source(msgspec.Struct, frozen=True, omit_defaults=True):
     address: Address
     tokens: int
     update_id: str = ""
+    text: str = ""
+    """Of a reminder: what it is about is said whatever becomes of the turn."""
 
 
 class Call(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -26,10 +26,12 @@ class Block(msgspec.Struct, frozen=True, kw_only=True):
     database: Database
     grade: str = "sync"
     first: int = 0
+    town: str = "telegram"
 
     def __str__(self) -> str:
         twice = f", second kill {self.first}" if self.first else ""
-        return f"{self.scenario} on {self.database}, {self.grade}{twice}"
+        town = f" in {self.town}" if self.town != "telegram" else ""
+        return f"{self.scenario}{town} on {self.database}, {self.grade}{twice}"
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):

@@ -27,9 +27,9 @@ class Verdict(msgspec.Struct, frozen=True):
 
 
 async def judge(stage: Stage, scenario: Scenario, cell: Cell) -> Verdict:
-    texts = stage.ada.bot_texts()
+    texts = stage.town.bot_texts()
     screen = Screen(texts, scenario.wishes, restarts=stage.lab.lives - 1)
-    allowed = may_double(cell, stage.lab.writes())
+    allowed = 0 if stage.town.can_ask else may_double(cell, stage.lab.writes())
     found = [*screen.missing, *screen.strange]
     if screen.extra > allowed:
         found.append(f"{screen.extra} messages too many, {allowed} allowed: {_short(texts)}")
@@ -125,7 +125,7 @@ def effects_of(stage: Stage, wishes: Wishes, texts: list[str]) -> list[str]:
 async def books(stage: Stage) -> list[str]:
     """P1, by the service's own count: what it took is what was sent, and nothing of it is open."""
     store = await stage.lab.store()
-    books = (await store.ledger()).get("telegram", Ledger())
+    books = (await store.ledger()).get(stage.town.platform.name, Ledger())
     found = [f"{stage.sent} messages were sent, {books}"] if books.accepted != stage.sent else []
     if books.pending or not books.balanced:
         found.append(f"the books are not closed: {books}")

@@ -24,7 +24,6 @@ from msgspec.structs import replace
 
 from bots.app import Ground
 from bots.cli.common import prepare
-from bots.platforms.telegram import PLATFORM
 from bots.process import run_on
 from bots.web import bind
 from core.models.litellm import LiteLLMModel, Options
@@ -33,6 +32,7 @@ from core.ports import Claimed, Store
 from storage.store import SqlStore
 from tests.harness.kills import Kill, Write
 from tests.harness.tools import TOOLS, note
+from tests.harness.towns import platform_of
 
 WRITES = (
     *("commit", "set_aside", "clear"),
@@ -53,6 +53,7 @@ class Birth(msgspec.Struct, frozen=True, kw_only=True):
     environment: dict[str, str]
     log: str
     trace: str
+    platform: str = "telegram"
     kill: Kill | None = None
     halt: int = 0
     lease: float = 2.0
@@ -146,7 +147,7 @@ def _row_of(name: str, args: tuple[Any, ...]) -> str:
         case "open_preview":
             return args[0].id
         case _:
-            return args[0]
+            return args[0].message.id
 
 
 def warm_up() -> None:
@@ -176,7 +177,8 @@ def live(birth: Birth) -> int:
     faulthandler.register(signal.SIGUSR1)
     os.environ.clear()
     os.environ.update(birth.environment)
-    settings = prepare({PLATFORM.name: PLATFORM}, sys.stderr)
+    platform = platform_of(birth.platform)
+    settings = prepare({platform.name: platform}, sys.stderr)
     clock = RatedClock(birth.rate, birth.epoch)
 
     def ground_of(store: SqlStore) -> Ground:
@@ -185,7 +187,7 @@ def live(birth: Birth) -> int:
             settings=settings,
             environment=birth.environment,
             store=cast(Store, KillingStore(cast(Store, store), birth)),
-            platforms={PLATFORM.name: PLATFORM},
+            platforms={platform.name: platform},
             clock=clock,
             model=LiteLLMModel(options, clock.sleep, random.Random()),
             tools=TOOLS,

@@ -160,7 +160,7 @@ def _is_well(lab: Lab, answer: tuple[int, str]) -> bool:
 
 
 def failed(stage: Stage) -> bool:
-    return any(text.startswith(FAILED) for text in stage.ada.bot_texts())
+    return any(text.startswith(FAILED) for text in stage.town.bot_texts())
 
 
 async def sees(stage: Stage, wanted: Callable[[], bool]) -> None:
@@ -188,7 +188,7 @@ async def complaints(
 ) -> tuple[list[str], int]:
     """And how many messages there are too many. Who was told of a failure and said /retry has asked
     anew: the effect may be there once more, and the answer to /retry says so."""
-    lab, texts = stage.lab, stage.ada.bot_texts()
+    lab, texts = stage.lab, stage.town.bot_texts()
     screen = Screen(texts, errand.wishes, restarts=lab.lives - 1)
     found = [*screen.missing, *screen.strange]
     if screen.extra > allowed:

@@ -49,7 +49,7 @@ def _answers(text: str) -> Callable[[Stage], bool]:
 
 
 def _told(*beginnings: str) -> Callable[[Stage], bool]:
-    return lambda stage: any(text.startswith(beginnings) for text in stage.ada.bot_texts())
+    return lambda stage: any(text.startswith(beginnings) for text in stage.town.bot_texts())
 
 
 _MAY = (SEEING, WAITS, PICKED_UP, AGAIN, *FAILED)

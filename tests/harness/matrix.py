@@ -51,6 +51,7 @@ class Ground(msgspec.Struct, frozen=True, kw_only=True):
     database: NewDatabase
     places: asyncio.Semaphore
     environment: dict[str, str] = {}
+    town: str = "telegram"
     patience: float = PATIENCE
 
 
@@ -99,6 +100,7 @@ class Runner:
         return Place(
             folder=folder,
             database=database,
+            town=self._ground.town,
             environment={**scenario.environment, **self._ground.environment},
             lease=LEASE if scenario.rate == 1.0 else QUICK_LEASE * scenario.rate,
             rate=scenario.rate,

@@ -23,7 +23,6 @@ from tests.harness.stage import (
     BACK,
     CHARGED,
     HANGING,
-    KEY,
     NEW,
     NOTHING_RUNS,
     PUT_ASIDE,
@@ -39,9 +38,9 @@ from tests.harness.stage import (
 
 
 async def plain(stage: Stage) -> None:
-    first = stage.says("hello")
+    stage.says("hello")
     await stage.read("hello")
-    stage.lab.telegram.redeliver(first.update_id or 0)
+    stage.town.repeats()
     stage.says("and now")
     await stage.read("and now")
 
@@ -145,7 +144,7 @@ async def broken(stage: Stage) -> None:
     stage.says("hello")
     await stage.read("hello")
     await stage.lab.down()
-    await spoil(stage.lab.database, KEY)
+    await spoil(stage.lab.database, stage.town.key)
     stage.says("are you there")
     await stage.lab.up()
     await stage.shown(UNREADABLE)

@@ -9,12 +9,8 @@ from tests.harness.scripted import (
     echoed,
     newest,
 )
-from tests.standins.telegram_chats import Message
-from tests.standins.telegram_user import User
 
 PATIENCE = 90.0
-ADA = 7
-KEY = "agent:main:telegram:dm:7"
 CHARGED = ("Charged once.", "Charged, I think.")
 STOPPED = "Stopped at step"
 NOTHING_RUNS = "Nothing is running."
@@ -56,26 +52,26 @@ class Stage:
         """``patience`` in seconds, for everything that she waits for."""
         self.lab = lab
         self.patience = patience
-        self.ada: User = lab.telegram.user(ADA, "Ada")
+        self.town = lab.town
         self.sent = 0
 
-    def says(self, text: str) -> Message:
+    def says(self, text: str) -> None:
         self.sent += 1
-        return self.ada.says(text)
+        self.town.says(text)
 
     def answers(self, said: str) -> bool:
-        return any(said in echoed(text) for text in self.ada.bot_texts())
+        return any(said in echoed(text) for text in self.town.bot_texts())
 
     async def read(self, said: str) -> None:
         """Her message is answered, and no answer is in the making any more."""
         await self.sees(lambda: self.answers(said))
 
     async def shown(self, *beginnings: str) -> None:
-        await self.sees(lambda: any(t.startswith(beginnings) for t in self.ada.bot_texts()))
+        await self.sees(lambda: any(t.startswith(beginnings) for t in self.town.bot_texts()))
 
     async def sees(self, wanted: Callable[[], bool]) -> None:
         """A preview that is complete looks just like its answer: so she waits for quiet, too."""
-        await self.lab.telegram.wait_for(wanted, self.patience)
+        await self.town.stand_in.wait_for(wanted, self.patience)
         await self.lab.settled(self.patience)
 
     async def model_hears(self, said: str) -> None:
@@ -86,12 +82,12 @@ class Stage:
 
     async def charging(self) -> None:
         """A charge is made, or the turn is over by now."""
-        await self.lab.telegram.wait_for(
+        await self.town.stand_in.wait_for(
             lambda: bool(self.lab.effects) or self._over(), self.patience
         )
 
     def _over(self) -> bool:
-        return any(text.startswith(CHARGED) for text in self.ada.bot_texts())
+        return any(text.startswith(CHARGED) for text in self.town.bot_texts())
 
 
 class Scenario(msgspec.Struct, frozen=True, kw_only=True):

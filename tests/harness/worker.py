@@ -83,6 +83,7 @@ class Worker:
             database=await self._databases(order, folder),
             places=self._places,
             environment={"DURABILITY": block.grade},
+            town=block.town,
             patience=order.patience,
         )
         runner = Runner(ground, scenario_of(block.scenario))

@@ -59,6 +59,7 @@ KILL_BUGS = (
     ),
     KillBug(
         name="the answer is sent beside the outbox",
+        says="messages too many",
         scenario="five parts",
         edits=(
             Edit(
@@ -91,7 +92,7 @@ KILL_BUGS = (
             Edit(
                 "core/runtime/delivery.py",
                 "            platform_id = await self._send(row)\n",
-                "            await self._outbox.sent(message_id, '0', self._clock.now())\n"
+                "            await self._outbox.sent(row, '0', self._clock.now())\n"
                 "            platform_id = await self._send(row)\n",
             ),
         ),
@@ -103,7 +104,7 @@ KILL_BUGS = (
             Edit(
                 "core/runtime/delivery.py",
                 'await self._again(row, TransientError("nobody knows whether it arrived"))\n',
-                "await self._outbox.sent(message.id, '0', self._clock.now())\n",
+                "await self._outbox.sent(row, '0', self._clock.now())\n",
             ),
         ),
     ),
@@ -200,6 +201,7 @@ KILL_BUGS = (
     ),
     KillBug(
         name="what was taken is remembered in memory alone",
+        says="the books are not closed",
         scenario="a long talk",
         edits=(
             Edit(

@@ -258,6 +258,8 @@ class Witness:
                 return name in self.reminders and self.reminders[name] <= wish.at
             case ask.Attempt():
                 return self.turn == wish.turn and self.status == "interrupted"
+            case ask.Unstorable():
+                return self.turn == wish.turn
             case ask.Wake():
                 due = self.wait_until is not None and self.wait_until <= wish.at
                 return self.turn == wish.turn and due
