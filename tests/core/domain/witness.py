@@ -259,7 +259,7 @@ class Witness:
             case ask.Attempt():
                 return self.turn == wish.turn and self.status == "interrupted"
             case ask.Unstorable():
-                return self.turn == wish.turn
+                return self.turn != 0 and self.turn == wish.turn
             case ask.Wake():
                 due = self.wait_until is not None and self.wait_until <= wish.at
                 return self.turn == wish.turn and due
