@@ -14,6 +14,8 @@ from core.errors import IllegalEventError
 BYTES_A_TOKEN = 4
 """A rough mean over languages and code; only budgets are built on it."""
 TOKENS_AN_ENTRY = 8
+TOKENS_A_PICTURE = 1_500
+"""About what vendors count for one of the size that we send."""
 DONE_KEPT = 50
 _PROGRESS = ("ok", "error", "timeout")
 _UNSPOKEN = ("refused", "too_long")
@@ -44,6 +46,8 @@ def apply(state: SessionState, recorded: ev.Recorded) -> SessionState:
             return _turn_started(state, event, recorded.at)
         case (
             ev.TurnSteered()
+            | ev.FilesRead()
+            | ev.FilesLeftOut()
             | ev.TurnAttempted()
             | ev.TurnInterrupted()
             | ev.TurnWaiting()
@@ -148,6 +152,8 @@ def _apply_anywhere(
                 inbound.address,
                 estimate_tokens(inbound.text),
                 inbound.update_id,
+                len(inbound.attachments),
+                album=inbound.album,
             )
             queued = replace(state, queue=(*state.queue, source))
             return _touch(queued, at, last_user_at=at) if queued.session else queued
@@ -197,6 +203,8 @@ def _turn_started(state: SessionState, event: ev.TurnStarted, at: datetime) -> S
 
 _TurnEvent = (
     ev.TurnSteered
+    | ev.FilesRead
+    | ev.FilesLeftOut
     | ev.TurnAttempted
     | ev.TurnInterrupted
     | ev.TurnWaiting
@@ -210,7 +218,7 @@ _TurnEvent = (
 )
 
 
-def _apply_turn(  # noqa: C901 (exhaustive match)
+def _apply_turn(  # noqa: C901, PLR0912 (exhaustive match)
     state: SessionState, event: _TurnEvent, at: datetime
 ) -> SessionState:
     turn = state.turn
@@ -226,6 +234,10 @@ def _apply_turn(  # noqa: C901 (exhaustive match)
             return _tool_finished(state, turn, event, at)
         case ev.TurnSteered():
             return _steered(state, turn, event, at)
+        case ev.FilesRead():
+            return _files_read(state, turn, event, at)
+        case ev.FilesLeftOut():
+            return _files_left_out(state, event, at)
         case ev.TurnAttempted():
             resumed = turn.status == "interrupted"
             turn = replace(
@@ -304,10 +316,41 @@ def _steered(state: SessionState, turn: Turn, event: ev.TurnSteered, at: datetim
     sources = tuple(source for source in state.queue if source.seq in event.sources)
     if not sources or len(sources) != len(event.sources):
         raise IllegalEventError(f"{state.key}@{state.seq}: the turn is steered by unknown messages")
-    turn = replace(turn, sources=(*turn.sources, *sources))
+    turn = replace(turn, sources=(*turn.sources, *sources), step=turn.step + event.again)
     state = replace(state, queue=tuple(s for s in state.queue if s not in sources))
     entries = (*_session(state).entries, *_as_entries(sources, turn.number))
     return _with_turn(_touch(state, at, entries=entries, last_sources=turn.sources), at, turn)
+
+
+def _files_read(state: SessionState, turn: Turn, event: ev.FilesRead, at: datetime) -> SessionState:
+    if event.source not in {source.seq for source in turn.unread}:
+        raise IllegalEventError(f"{state.key}@{state.seq}: message {event.source} has no files")
+    pictures = sum(file.kind == "picture" for file in event.files)
+    tokens = sum(estimate_tokens(file.label + file.text) for file in event.files)
+    entry = Entry(
+        state.seq,
+        "files",
+        turn.number,
+        tokens + pictures * TOKENS_A_PICTURE,
+        pictures,
+        sum(file.kind == "words" for file in event.files),
+    )
+    sources = tuple(replace(s, read=entry) if s.seq == event.source else s for s in turn.sources)
+    state = _touch(state, at, entries=(*_session(state).entries, entry), last_sources=sources)
+    return _with_turn(state, at, replace(turn, sources=sources, attempt=0))
+
+
+def _files_left_out(state: SessionState, event: ev.FilesLeftOut, at: datetime) -> SessionState:
+    entries = tuple(_without(entry, event.what) for entry in _session(state).entries)
+    return _touch(state, at, entries=entries)
+
+
+def _without(entry: Entry, what: ev.FilePart) -> Entry:
+    if what == "pictures":
+        left = entry.tokens - entry.pictures * TOKENS_A_PICTURE
+        return replace(entry, pictures=0, tokens=left) if entry.pictures else entry
+    left = TOKENS_AN_ENTRY + entry.pictures * TOKENS_A_PICTURE
+    return replace(entry, texts=0, tokens=left) if entry.texts else entry
 
 
 def _interrupted(
@@ -348,7 +391,13 @@ def _ended(
 
 
 def _as_entries(sources: tuple[Source, ...], turn: int) -> tuple[Entry, ...]:
-    return tuple(Entry(source.seq, _kind(source), turn, source.tokens) for source in sources)
+    """Files that were read once, before a retry, are not read again."""
+    entries: list[Entry] = []
+    for source in sources:
+        entries.append(Entry(source.seq, _kind(source), turn, source.tokens))
+        if source.read is not None:
+            entries.append(replace(source.read, turn=turn))
+    return tuple(entries)
 
 
 def _kind(source: Source) -> EntryKind:

@@ -40,6 +40,10 @@ class Counted:
     def notes(self) -> tuple[str, ...]:
         return self._database.notes
 
+    @property
+    def folder(self) -> Path | None:
+        return self._database.folder
+
     async def write(self, work: Callable[[sa.Connection], T]) -> T:
         self.transactions += 1
         result = await self._database.write(lambda connection: self._noted(connection, work))

@@ -32,7 +32,8 @@ class Shown:
     def __init__(self, state: SessionState, request: ModelRequest) -> None:
         session = state.session
         self.session_id = session.session_id if session else ""
-        self.entries = {entry.seq for entry in session.entries} if session else set[int]()
+        entries = session.entries if session else ()
+        self.entries = {(entry.seq, entry.pictures, entry.texts) for entry in entries}
         self.request = request
 
 
@@ -154,6 +155,9 @@ def stable(before: Shown | None, after: Shown) -> None:
     if before is None or before.session_id != after.session_id:
         return
     if not before.entries <= after.entries:
+        return
+    pictures = before.request.pictures
+    if after.request.pictures[: len(pictures)] != pictures:
         return
     old, new = before.request.messages, after.request.messages
     assert new[: len(old) - 1] == old[:-1]

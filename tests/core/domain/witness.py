@@ -63,6 +63,13 @@ class Witness:
         self.results: dict[CallId, str] = {}
         self.starts: Counter[CallId] = Counter()
         self.refused_at: datetime | None = None
+        self.with_files: set[int] = set()
+        self.read: set[int] = set()
+        self.albums: dict[int, str] = {}
+
+    @property
+    def unread(self) -> list[int]:
+        return [seq for seq in self.sources if seq in self.with_files - self.read]
 
     @property
     def run(self) -> Run:
@@ -101,6 +108,9 @@ class Witness:
             del self.reminders[event.reminder_id]
             return
         self.texts[seq] = event.inbound.text
+        self.albums[seq] = event.inbound.album
+        if event.inbound.attachments:
+            self.with_files.add(seq)
         self.updates[seq] = event.inbound.update_id
         self.ledger[event.inbound.update_id] = "pending"
         if self.current:
@@ -163,12 +173,22 @@ class Witness:
 
     def _in_turn(self, event: ev.Event) -> None:
         match event:
-            case ev.TurnSteered(sources=sources):
-                assert self.status == "running"
+            case ev.TurnSteered(sources=sources, again=again):
+                joined = {self.albums.get(seq, "") for seq in sources} - {""}
+                assert self.status == "running" or joined
                 assert not self.open, "steered in the middle of a step"
+                self.step += again
                 self.sources += sources
                 self._begin(list(sources))
                 self._show(list(sources))
+            case ev.FilesRead(source=source):
+                assert self.status == "running"
+                assert source in self.unread, "files were read twice"
+                self.read.add(source)
+                self.attempt = 0
+            case ev.FilesLeftOut():
+                assert self.status == "running"
+                assert self.read, "there were no files"
             case ev.TurnAttempted(attempt=attempt):
                 assert attempt == self.attempt + 1, "attempts are counted one by one"
                 self.resumes += self.status == "interrupted"
@@ -257,7 +277,11 @@ class Witness:
             case ask.Remind(reminder_id=name):
                 return name in self.reminders and self.reminders[name] <= wish.at
             case ask.Attempt():
-                return self.turn == wish.turn and self.status == "interrupted"
+                here = bool(self.turn) and self.turn == wish.turn
+                return here and self.status in ("", "interrupted")
+            case ask.Read():
+                here = self.turn == wish.turn and self.status == "running" and not self.open
+                return here and wish.source in self.unread
             case ask.Wake():
                 due = self.wait_until is not None and self.wait_until <= wish.at
                 return self.turn == wish.turn and due

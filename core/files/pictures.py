@@ -1,0 +1,72 @@
+"""Makes a picture as small as a model needs it, upright and bare of metadata; keeps nothing."""
+
+import io
+
+from PIL import Image, ImageOps
+
+from core.errors import PermanentError
+
+FORMATS = ("JPEG", "MPO", "PNG", "GIF", "WEBP", "BMP", "TIFF", "AVIF")
+"""Those that Pillow decodes by itself; others start programs."""
+MOST_PIXELS = 89_000_000
+"""What a file may claim to hold; Pillow warns of «decompression bombs» above that."""
+MOST_DECODED = 40_000_000
+"""Pixels in memory, four bytes each."""
+QUALITIES = (85, 70, 55, 40)
+SMALLEST = 64
+STEP = 0.7
+
+
+def shrink(data: bytes, side: int, most_bytes: int) -> bytes:
+    """A JPEG, the first frame of what moves, on white where it was transparent. It blocks.
+
+    Raises PermanentError with a sentence for the user.
+    """
+    try:
+        with Image.open(io.BytesIO(data), formats=FORMATS) as image:
+            _refuse_if_above(MOST_PIXELS, image)
+            image.draft("RGB", (side, side))
+            _refuse_if_above(MOST_DECODED, image)
+            flat = _flat(image)
+        flat.thumbnail((side, side), Image.Resampling.LANCZOS)
+        upright = ImageOps.exif_transpose(flat)
+        upright.info = {}
+        return _fitted(upright, most_bytes)
+    except PermanentError:
+        raise
+    except Exception as error:  # decoders raise what they like
+        raise PermanentError("It cannot be opened as a picture.") from error
+
+
+def _refuse_if_above(pixels: int, image: Image.Image) -> None:
+    if image.width * image.height > pixels:
+        raise PermanentError(f"Its {image.width} × {image.height} pixels are too many.")
+
+
+def _flat(image: Image.Image) -> Image.Image:
+    if not image.has_transparency_data:
+        return image.convert("RGB")
+    layer = image.convert("RGBA")
+    flat = Image.new("RGBA", layer.size, "white")
+    flat.alpha_composite(layer)
+    result = flat.convert("RGB")
+    result.info = dict(image.info)
+    return result
+
+
+def _fitted(image: Image.Image, most_bytes: int) -> bytes:
+    while True:
+        for quality in QUALITIES:
+            found = _encoded(image, quality)
+            if len(found) <= most_bytes:
+                return found
+        width, height = (round(length * STEP) for length in image.size)
+        if max(width, height) < SMALLEST:
+            raise PermanentError("It cannot be made small enough.")
+        image = image.resize((max(width, 1), max(height, 1)), Image.Resampling.LANCZOS)
+
+
+def _encoded(image: Image.Image, quality: int) -> bytes:
+    target = io.BytesIO()
+    image.save(target, "JPEG", quality=quality)
+    return target.getvalue()
