@@ -70,7 +70,7 @@ def kind_of_bytes(data: bytes) -> Kind:
 def _of_mime(mime: str) -> Kind | None:
     family, _, kind = mime.partition("/")
     if family == "image":
-        return None if "svg" in kind else "picture"
+        return "text" if "svg" in kind else "picture"
     if family == "audio":
         return "speech"
     if mime in ("application/pdf", "application/x-pdf"):

@@ -6,8 +6,8 @@ from PIL import Image, ImageOps
 
 from core.errors import PermanentError
 
-FORMATS = ("JPEG", "MPO", "PNG", "GIF", "WEBP", "BMP", "TIFF", "AVIF")
-"""Those that Pillow decodes by itself; others start programs."""
+FORMATS = ("JPEG", "PNG", "GIF", "BMP", "TIFF", "WEBP", "AVIF")
+"""Others start programs; the last two are not in every build of Pillow."""
 MOST_PIXELS = 89_000_000
 """What a file may claim to hold; Pillow warns of «decompression bombs» above that."""
 MOST_DECODED = 40_000_000

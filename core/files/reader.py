@@ -15,7 +15,7 @@ from core.files.documents import PDF_SECONDS, cut, decoded, text_of_pdf
 from core.files.kinds import Kind, kind_of, kind_of_bytes
 from core.files.limits import Limits
 from core.files.pictures import shrink
-from core.files.threads import in_thread
+from core.files.threads import Blocking, in_thread
 from core.ports import Channel, Clock, Files, Transcriber
 
 TRIES = 3
@@ -40,19 +40,22 @@ log = structlog.get_logger(__name__)
 
 
 class FileReader:
-    def __init__(
+    def __init__(  # noqa: PLR0913 (all of it from outside)
         self,
         channels: Mapping[str, Channel],
         files: Files,
         clock: Clock,
         limits: Limits,
         transcriber: Transcriber | None = None,
+        blocking: Blocking = in_thread,
     ) -> None:
+        """``blocking`` does what takes a while."""
         self._channels = channels
         self._files = files
         self._clock = clock
         self._limits = limits
         self._transcriber = transcriber
+        self._blocking = blocking
         self._room = asyncio.Semaphore(AT_ONCE)
 
     async def read(self, inbound: Inbound, *, unopened: bool = False) -> tuple[ReadFile, ...]:
@@ -133,14 +136,16 @@ class FileReader:
 
     async def _picture(self, data: bytes, base: ReadFile) -> ReadFile:
         side, most = self._limits.picture_side, self._limits.picture_bytes
-        small = await in_thread(lambda: shrink(data, side, most), PICTURE_SECONDS)
+        small = await self._blocking(lambda: shrink(data, side, most), PICTURE_SECONDS)
         sha = await self._files.keep_file(small)
         return replace(base, kind="picture", text="", sha=sha, mime="image/jpeg", size=len(small))
 
     async def _words(self, kind: Kind, data: bytes, attachment: Attachment) -> str:
         match kind:
             case "pdf":
-                return await in_thread(lambda: text_of_pdf(data, time.monotonic), 2 * PDF_SECONDS)
+                return await self._blocking(
+                    lambda: text_of_pdf(data, time.monotonic), 2 * PDF_SECONDS
+                )
             case "speech":
                 return await self._heard(data, attachment)
             case _:

@@ -4,9 +4,13 @@ import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 from threading import Thread
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 T = TypeVar("T")
+
+
+class Blocking(Protocol):
+    async def __call__(self, work: Callable[[], T], seconds: float) -> T: ...
 
 
 async def in_thread(work: Callable[[], T], seconds: float) -> T:

@@ -251,7 +251,7 @@ class Process:
                 channels=channels,
                 model=model,
                 toolbox=Toolbox(ground.tools, clock, lambda: next(ids)),
-                reader=FileReader(channels, store, clock, Limits(), ground.transcriber),
+                reader=FileReader(channels, store, clock, Limits(), ground.transcriber, at_once),
                 limiter=self.limiter,
                 clock=clock,
                 holder=holder,
@@ -297,6 +297,9 @@ class Process:
         await self.delivery.drain(5.0)
         await self.sessions.save_snapshots()
 
+    async def is_sent(self, *files: Attachment, text: str = "", **changes: Any) -> Inbound:
+        return await self.hears(text, attachments=files, **changes)
+
     async def hears(self, text: str, **changes: Any) -> Inbound:
         message = said(text, next(self.ground.numbers), **changes)
         await self.admission.accept(message)
@@ -315,6 +318,11 @@ def asks(*names: str, text: str = "") -> ModelReply:
     """A reply that calls these tools."""
     calls = tuple(ToolCall(f"c{n}", name, "{}") for n, name in enumerate(names, 1))
     return ModelReply(text=text, calls=calls, model="scripted")
+
+
+async def at_once(work: Callable[[], Any], seconds: float) -> Any:
+    """Threads know nothing of virtual time."""
+    return work()
 
 
 async def passes(seconds: float) -> None:
