@@ -35,6 +35,7 @@ class Shown:
         entries = session.entries if session else ()
         self.entries = {(entry.seq, entry.pictures, entry.texts) for entry in entries}
         self.request = request
+        self.old_pictures = sum(m.text.count("[picture, seen before") for m in request.messages)
 
 
 def survive_storage(state: SessionState, log: Sequence[ev.Recorded]) -> None:
@@ -151,13 +152,12 @@ def _results(
 
 
 def stable(before: Shown | None, after: Shown) -> None:
-    """Until entries leave, the next request begins with the one before, to the byte."""
+    """Until entries or pictures leave, the next request begins with the one before, to the byte."""
     if before is None or before.session_id != after.session_id:
         return
     if not before.entries <= after.entries:
         return
-    pictures = before.request.pictures
-    if after.request.pictures[: len(pictures)] != pictures:
+    if before.old_pictures != after.old_pictures:
         return
     old, new = before.request.messages, after.request.messages
     assert new[: len(old) - 1] == old[:-1]
