@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import os
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -11,6 +12,7 @@ import sqlalchemy as sa
 
 from core.errors import StorageError
 from storage.engine import Database, insert
+from storage.rows import Row
 from storage.tables import files
 from storage.writer import Writer
 
@@ -101,7 +103,8 @@ class TableShelf:
     async def put(self, data: bytes) -> str:
         sha = sha_of(data)
         if await self.get(sha) is None:
-            await self._writer.do(self._add, {"sha": sha, "data": data})
+            row: Row = {"sha": sha, "data": data}
+            await self._writer.do(self._add, row)
         return sha
 
     async def get(self, sha: str) -> bytes | None:
@@ -109,6 +112,6 @@ class TableShelf:
         found: bytes | None = await self._database.read(lambda link: link.execute(wanted).scalar())
         return None if found is None else bytes(found)
 
-    def _add(self, connection: sa.Connection, rows: list[dict[str, object]]) -> list[None]:
+    def _add(self, connection: sa.Connection, rows: Sequence[Row]) -> list[None]:
         connection.execute(self._insert, rows)
         return [None for _ in rows]

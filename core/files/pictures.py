@@ -63,7 +63,7 @@ def _fitted(image: Image.Image, most_bytes: int) -> bytes:
         width, height = (round(length * STEP) for length in image.size)
         if max(width, height) < SMALLEST:
             raise PermanentError("It cannot be made small enough.")
-        image = image.resize((max(width, 1), max(height, 1)), Image.Resampling.LANCZOS)
+        image.thumbnail((max(width, 1), max(height, 1)), Image.Resampling.LANCZOS)
 
 
 def _encoded(image: Image.Image, quality: int) -> bytes:
