@@ -8,6 +8,7 @@ from typing import Any, Literal
 import msgspec
 import structlog
 
+from bots.bookmarks import StoredBookmarks
 from bots.clock import claim_code, short_id
 from bots.metrics import Reading, metrics_route
 from bots.model import build_model, build_transcriber, chosen
@@ -52,7 +53,8 @@ WRITE_SECONDS = 3.0
 CLAIM_LEASES = 2
 """How many times longer a message on its way stays claimed: a slow platform needs that."""
 SIGN_SECONDS = 60.0
-"""How often the last sign of life of each platform is written down, for ``doctor``."""
+"""How often it is written down how it stands with each platform, for ``doctor``."""
+SIGNS_FACT = "signs of "
 
 AUDIT_SECONDS = 60.0
 """How often it is looked whether every message taken is accounted for."""
@@ -167,6 +169,7 @@ class Service:
         site = Site(
             accept=self._accept,
             clock=ground.clock,
+            bookmarks=lambda platform: StoredBookmarks(ground.store, platform),
             commands=tuple((name, command.summary) for name, command in commands.items()),
             public_url=ground.settings.public_url.rstrip("/"),
         )
@@ -258,7 +261,8 @@ class Service:
         async with asyncio.timeout(WRITE_SECONDS):
             ledger, undelivered = await self._store.ledger(), await self._store.undelivered()
         ready, _ = await self.readiness()
-        return Reading(ready=ready, ledger=ledger, undelivered=undelivered)
+        health = {name: adapter.health() for name, adapter in self.adapters.items()}
+        return Reading(ready=ready, ledger=ledger, undelivered=undelivered, health=health)
 
     async def readiness(self) -> tuple[bool, dict[str, Any]]:
         """Whether messages are taken and answered, and if not, why.
@@ -271,14 +275,7 @@ class Service:
         detail = {
             "state": self._life,
             "database": database,
-            "platforms": {
-                name: {
-                    "ok": one.ok,
-                    "detail": one.detail,
-                    "last_sign": one.last_sign.isoformat() if one.last_sign else None,
-                }
-                for name, one in health.items()
-            },
+            "platforms": {name: msgspec.to_builtins(one) for name, one in health.items()},
             "ledger": {
                 name: {**one.numbers, "balanced": one.balanced}
                 for name, one in self._audit.ledger.items()
@@ -301,7 +298,6 @@ class Service:
 
     async def _write_signs(self) -> None:
         for name, adapter in self.adapters.items():
-            sign = adapter.health().last_sign
-            if sign is not None:
-                with suppress(StorageError):
-                    await self._store.set_fact(f"last sign of {name}", sign.isoformat())
+            signs = msgspec.json.encode(adapter.health()).decode()
+            with suppress(StorageError):
+                await self._store.set_fact(SIGNS_FACT + name, signs)

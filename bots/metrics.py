@@ -14,11 +14,14 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
+from bots.platforms import Health
 from core.domain.ledger import Ledger
 from core.errors import StorageError
 
 OUTBOX_STATES = ("pending", "sending", "unknown", "failed")
 """«sent» is no open promise. All are shown, at 0 too, so that an alert has something to look at."""
+MOMENTS = ("last_sign", "connected_since", "last_inbound", "last_outbound", "last_error_at")
+"""Of ``Health``."""
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,6 +30,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     ready: bool
     ledger: Mapping[str, Ledger]
     undelivered: Mapping[str, Mapping[str, int]]
+    health: Mapping[str, Health]
 
 
 class _Gauges(Collector):
@@ -61,11 +65,32 @@ class _Gauges(Collector):
         yield messages
         yield balanced
         yield outbox
+        yield from self._signs()
         yield GaugeMetricFamily(
             "stillhere_ready",
             "1 if this process takes messages and answers them.",
             value=reading.ready,
         )
+
+    def _signs(self) -> Iterable[Metric]:
+        well = GaugeMetricFamily(
+            "stillhere_platform_ok",
+            "1 if this process receives the platform's messages.",
+            labels=("platform",),
+        )
+        seconds = GaugeMetricFamily(
+            "stillhere_platform_last_seconds",
+            "When it happened last, in Unix time; absent if not since the start.",
+            labels=("platform", "what"),
+        )
+        for platform, health in self._reading.health.items():
+            well.add_metric((platform,), health.ok)
+            for what in MOMENTS:
+                at = getattr(health, what)
+                if at is not None:
+                    seconds.add_metric((platform, what), at.timestamp())
+        yield well
+        yield seconds
 
 
 def exposition(reading: Reading) -> bytes:

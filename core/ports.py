@@ -273,6 +273,10 @@ class Directory(Protocol):
 
     async def fact(self, name: str) -> str | None: ...
 
+    async def facts(self, start: str) -> Mapping[str, str]:
+        """Those whose names start so, by name."""
+        ...
+
     async def set_fact(self, name: str, value: str) -> None:
         """Returns when it is on disk; so it also proves that the database can be written."""
         ...

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from collections.abc import Mapping
 from datetime import datetime
 from itertools import islice
 
@@ -349,6 +350,11 @@ class MemoryStore:
     async def fact(self, name: str) -> str | None:
         await self._turn()
         return self._facts.get(clean(name))
+
+    async def facts(self, start: str) -> Mapping[str, str]:
+        await self._turn()
+        wanted = clean(start)
+        return {name: value for name, value in self._facts.items() if name.startswith(wanted)}
 
     async def set_fact(self, name: str, value: str) -> None:
         await self._turn()

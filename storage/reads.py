@@ -182,5 +182,12 @@ def _one(column: sa.Column[Any], key: sa.Column[Any]) -> Callable[[sa.Connection
     return lambda connection, name: connection.execute(query, {"name": name}).scalar()
 
 
+def facts_of(connection: sa.Connection, start: str) -> dict[str, str]:
+    wanted = facts.c.name.startswith(start, autoescape=True)
+    rows = connection.execute(sa.select(facts.c.name, facts.c.value).where(wanted))
+    # LIKE takes no heed of case on SQLite.
+    return {name: value for name, value in rows.tuples() if name.startswith(start)}
+
+
 artifact = _one(artifacts.c.text, artifacts.c.id)
 fact = _one(facts.c.value, facts.c.name)

@@ -1,6 +1,6 @@
 """The store on a database: everything that must be in one transaction is; never holds a state."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -208,6 +208,9 @@ class SqlStore:
 
     async def fact(self, name: str) -> str | None:
         return await self._read(lambda connection: reads.fact(connection, clean(name)))
+
+    async def facts(self, start: str) -> Mapping[str, str]:
+        return await self._read(lambda connection: reads.facts_of(connection, clean(start)))
 
     async def set_fact(self, name: str, value: str) -> None:
         row: Row = {"name": clean(name), "value": clean(value)}

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import TextIO
 
 from bots.app import build_adapters
+from bots.bookmarks import StoredBookmarks
 from bots.cli.environment import environment
 from bots.logs import database_secrets, set_up_logs
 from bots.platforms import Platform, Site
@@ -11,6 +12,7 @@ from bots.settings import Settings, read_settings, secrets_of
 from core.domain.messages import Inbound
 from core.errors import ConfigurationError, TransientError
 from core.ports import Clock
+from storage.memory import MemoryStore
 from storage.url import parse_url
 
 
@@ -56,7 +58,13 @@ def idle_site(clock: Clock) -> Site:
         raise TransientError("no messages are taken here")
 
     public_url = environment().get("PUBLIC_URL", "").strip().rstrip("/")
-    return Site(accept=refuse, clock=clock, commands=(), public_url=public_url)
+    return Site(
+        accept=refuse,
+        clock=clock,
+        bookmarks=lambda platform: StoredBookmarks(MemoryStore(), platform),
+        commands=(),
+        public_url=public_url,
+    )
 
 
 def make_data_folder(settings: Settings) -> None:

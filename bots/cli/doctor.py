@@ -10,12 +10,13 @@ import msgspec
 import typer
 
 from bots import platforms as platforms_package
+from bots.app import SIGNS_FACT
 from bots.cli.common import idle_site, prepare
 from bots.cli.environment import environment
 from bots.cli.ledger import account
 from bots.clock import SystemClock
 from bots.model import build_model, chosen
-from bots.platforms import Platform
+from bots.platforms import Health, Platform
 from bots.settings import Settings
 from core.domain.messages import ModelReply, ModelRequest, UserMessage
 from core.errors import ConfigurationError, StillhereError
@@ -90,7 +91,7 @@ async def _findings(
     settings: Settings, platforms: Mapping[str, Platform]
 ) -> AsyncIterator[Finding]:
     yield good("settings", "all can be read")
-    signs: dict[str, str] = {}
+    signs: dict[str, Health] = {}
     for finding in await _database(settings, platforms, signs):
         yield finding
     yield await _model(settings)
@@ -99,15 +100,15 @@ async def _findings(
 
 
 async def _database(
-    settings: Settings, platforms: Mapping[str, Platform], signs: dict[str, str]
+    settings: Settings, platforms: Mapping[str, Platform], signs: dict[str, Health]
 ) -> tuple[Finding, ...]:
-    """Fills ``signs``: when each platform was last heard from."""
+    """Fills ``signs``: how it stood with each platform when the service last wrote it down."""
     try:
         store = await SqlStore.open(settings.database, read_only=True)
         try:
             for name in platforms:
-                if sign := await store.fact(f"last sign of {name}"):
-                    signs[name] = sign
+                if noted := await store.fact(SIGNS_FACT + name):
+                    signs[name] = msgspec.json.decode(noted, type=Health)
             return await _counts(store), await _accounts(store), await _owner(store)
         finally:
             await store.close()
@@ -156,7 +157,7 @@ async def _model(settings: Settings) -> Finding:
     return bad("model", f"{choice.name}: {reply.kind} ({reply.detail}); {remedy}")
 
 
-async def _platform(platform: Platform, sign: str | None) -> Finding:
+async def _platform(platform: Platform, noted: Health | None) -> Finding:
     try:
         adapter = platform.build(platform.given(environment()), idle_site(SystemClock()))
     except ConfigurationError as error:
@@ -166,5 +167,19 @@ async def _platform(platform: Platform, sign: str | None) -> Finding:
         return good(platform.name, f"not set up ({names} is not set)")
     health = await adapter.check()
     await adapter.close()
-    heard = f"last sign of life {sign}" if sign else "no sign of life noted yet"
-    return Finding(well=health.ok, thing=platform.name, text=f"{health.detail}; {heard}")
+    text = f"{health.detail}; {_noted(noted)}"
+    return Finding(well=health.ok, thing=platform.name, text=text)
+
+
+def _noted(health: Health | None) -> str:
+    if health is None:
+        return "no sign of life noted yet"
+    moments = (
+        ("last sign of life", health.last_sign),
+        ("connected since", health.connected_since),
+        ("last message in", health.last_inbound),
+        ("last message out", health.last_outbound),
+        (f"last trouble «{health.last_error}»", health.last_error_at),
+    )
+    told = [f"{what} {at:%Y-%m-%d %H:%M:%S} UTC" for what, at in moments if at is not None]
+    return ", ".join(told) or "no sign of life since the last start"

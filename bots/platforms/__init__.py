@@ -26,17 +26,36 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
     detail: str
     last_sign: datetime | None = None
     """When the platform was last heard from, UTC."""
+    connected_since: datetime | None = None
+    last_inbound: datetime | None = None
+    last_outbound: datetime | None = None
+    last_error: str = ""
+    last_error_at: datetime | None = None
+
+
+class Bookmarks(Protocol):
+    """Where reading goes on after a downtime, on a platform that keeps its chats' history and does
+    not bring again what was missed. A bookmark may lag behind and never runs ahead: all messages of
+    the chat up to it are on disk. Both raise StorageError."""
+
+    async def read(self) -> Mapping[str, str]:
+        """By chat, as ``put`` wrote them."""
+        ...
+
+    async def put(self, chat: str, place: str) -> None: ...
 
 
 class Site(msgspec.Struct, frozen=True, kw_only=True):
     """What a platform is given. ``accept`` returns when a message is on disk; only then may the
     platform be told that we have it. It raises StorageError: then it must not be told.
 
-    ``commands`` are the slash commands for a native menu: names with their summaries.
+    ``bookmarks`` are asked for by the platform's name; ``commands`` are the slash commands for a
+    native menu: names with their summaries.
     """
 
     accept: Callable[[Inbound], Awaitable[None]]
     clock: Clock
+    bookmarks: Callable[[str], Bookmarks]
     commands: tuple[tuple[str, str], ...]
     public_url: str = ""
 

@@ -168,6 +168,13 @@ class ModelFailure(msgspec.Struct, frozen=True, kw_only=True):
     retry_after: float | None = None
 
 
+class Button(msgspec.Struct, frozen=True):
+    """Under a message: whoever presses it says ``says``, as if it were typed."""
+
+    label: str
+    says: str
+
+
 class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One message as a platform accepts it.
 
@@ -178,6 +185,7 @@ class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     text: str
     plain: str
     markup: Any = None
+    buttons: tuple[Button, ...] = ()
 
 
 class OutboxMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -2,8 +2,15 @@
 
 from datetime import datetime
 
-from core.domain.events import CancelReason, OpenReason
-from core.domain.messages import FailureKind
+from core.domain.events import (
+    CancelReason,
+    Event,
+    FailReason,
+    OpenReason,
+    TurnCancelled,
+    TurnFailed,
+)
+from core.domain.messages import Button, FailureKind
 
 EMPTY_ANSWER = "_(The model gave no text. /retry asks again.)_"
 CUT_ANSWER = "_(Cut at the model's output limit. Say “go on” for the rest.)_"
@@ -32,6 +39,11 @@ CONTEXT_MOVED = (
     "the model. Nothing is deleted; /new starts afresh.)_"
 )
 
+TRY_AGAIN = Button("Try again", "/retry")
+GO_BACK = Button("Bring it back", "/resume")
+START_NEW = Button("New conversation", "/new")
+GO_ON = Button("Go on", "go on")
+
 _FAILURES: dict[FailureKind, str] = {
     "try_again": "I cannot reach the model right now. Your message is kept; /retry tries again.",
     "never": "The model cannot be used as it is set up; whoever runs me finds the reason in the "
@@ -41,6 +53,24 @@ _FAILURES: dict[FailureKind, str] = {
     "refused": "The model's provider refused this request. It is left out of the conversation from "
     "here on; please put it differently. If that does not help, /new starts afresh.",
 }
+
+_BUTTONS: dict[FailReason | CancelReason, tuple[Button, ...]] = {
+    "try_again": (TRY_AGAIN,),
+    "never": (TRY_AGAIN,),
+    "too_long": (START_NEW,),
+    "refused": (START_NEW,),
+    "no_progress": (TRY_AGAIN, GO_BACK),
+    "steps": (GO_ON,),
+}
+
+
+def buttons(event: Event) -> tuple[Button, ...]:
+    """What may be done about it, under the sentence that tells it."""
+    match event:
+        case TurnFailed(reason=reason) | TurnCancelled(reason=reason):
+            return _BUTTONS.get(reason, ())
+        case _:
+            return ()
 
 
 def failure(kind: FailureKind, error_id: str) -> str:

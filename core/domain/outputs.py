@@ -11,7 +11,7 @@ from core.domain import notices
 from core.domain.fold import apply
 from core.domain.keys import Address
 from core.domain.lifecycle import daily_due, idle_due
-from core.domain.messages import Inbound, OutboxKind
+from core.domain.messages import Button, Inbound, OutboxKind
 from core.domain.policy import Policy
 from core.domain.state import SessionState, Source, Turn
 
@@ -51,6 +51,7 @@ class Said(msgspec.Struct, frozen=True):
     kind: OutboxKind
     text: str
     edits: str = ""
+    buttons: tuple[Button, ...] = ()
 
 
 class Outputs(msgspec.Struct, frozen=True):
@@ -124,14 +125,15 @@ def _said(state: SessionState, recorded: ev.Recorded, policy: Policy) -> list[Sa
             return [Said(seq, address, "notice", text)]
         case ev.SessionOpened(address=Address() as address, reason=reason):
             text = notices.new_session(reason)
-            return [Said(seq, address, "notice", text)] if text else []
+            return [Said(seq, address, "notice", text, buttons=(notices.GO_BACK,))] if text else []
         case ev.Compacted(summary="") if turn is None and state.queue:
             return [Said(seq, state.queue[-1].address, "notice", notices.CONTEXT_MOVED)]
         case ev.ModelReplied(calls=()) if turn is not None:
             return [_answer(state.key, turn, event, seq)]
         case _ if turn is not None:
             text = _of_turn(turn, recorded, policy)
-            return [Said(seq, turn.address, "notice", text)] if text else []
+            buttons = notices.buttons(event)
+            return [Said(seq, turn.address, "notice", text, buttons=buttons)] if text else []
         case _:
             return []
 

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from core.domain import notices
 from core.domain.events import Event, Recorded
@@ -95,6 +96,7 @@ class CommitBuilder:
         parts = channel.render(said.text) or channel.render(notices.EMPTY_ANSWER)
         if len(parts) > MAX_PARTS:
             parts = (*parts[: MAX_PARTS - 1], *channel.render(notices.ANSWER_CAPPED))
+        parts = (*parts[:-1], replace(parts[-1], buttons=said.buttons))
         return tuple(
             OutboxMessage(
                 id=f"{key}@{said.seq}.{number}",

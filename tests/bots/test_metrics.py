@@ -1,6 +1,7 @@
 """What a scrape by Prometheus reads, as its own parser reads it."""
 
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 
 import httpx
 import pytest
@@ -8,9 +9,11 @@ from prometheus_client.parser import text_string_to_metric_families
 from starlette.applications import Starlette
 
 from bots.metrics import Reading, metrics_route
+from bots.platforms import Health
 from core.domain.ledger import Ledger
 from core.errors import StorageError
 
+AT = datetime(2026, 5, 5, tzinfo=UTC)
 WELL = Reading(
     ready=True,
     ledger={
@@ -18,6 +21,10 @@ WELL = Reading(
         "telegram": Ledger(accepted=9, answered=4, failed=1, discarded=2, pending=1),
     },
     undelivered={"telegram": {"failed": 3, "pending": 1}},
+    health={
+        "slack": Health(ok=False, detail="", last_error="", last_error_at=AT),
+        "telegram": Health(ok=True, detail="", connected_since=AT, last_inbound=AT),
+    },
 )
 
 
@@ -64,11 +71,21 @@ async def test_every_number_is_told_once() -> None:
     assert found["stillhere_outbox", "telegram", "unknown"] == 0
     assert found["stillhere_outbox", "slack", "failed"] == 0
     assert found["stillhere_ready",] == 1
+    assert found["stillhere_platform_ok", "slack"] == 0
+    assert found["stillhere_platform_ok", "telegram"] == 1
+    seconds = {
+        key[1:]: n for key, n in found.items() if key[0] == "stillhere_platform_last_seconds"
+    }
+    assert seconds == {
+        ("slack", "last_error_at"): AT.timestamp(),
+        ("telegram", "connected_since"): AT.timestamp(),
+        ("telegram", "last_inbound"): AT.timestamp(),
+    }
     assert len(found) == len([line for line in answer.text.splitlines() if line[0] != "#"])
 
 
 async def test_a_scrape_shows_this_moment_and_none_before() -> None:
-    readings = iter([WELL, Reading(ready=False, ledger={}, undelivered={})])
+    readings = iter([WELL, Reading(ready=False, ledger={}, undelivered={}, health={})])
 
     async def read() -> Reading:
         return next(readings)

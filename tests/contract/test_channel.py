@@ -14,6 +14,7 @@ from core.domain.keys import Address
 from core.domain.messages import Inbound, OutboxMessage, Part
 from core.errors import PermanentError, TransientError, UnknownOutcomeError
 from core.ports import Channel
+from tests.bookmarks import no_bookmarks
 from tests.standins.base import StandIn
 from tests.standins.faults import BAD_GATEWAY, Fault, Refuse, Reset, StoreThenCut, too_many
 from tests.standins.telegram import TelegramStandIn
@@ -66,7 +67,7 @@ def site() -> Site:
     async def accept(inbound: Inbound) -> None:
         raise AssertionError("nothing is taken here")
 
-    return Site(accept=accept, clock=StillClock(), commands=())
+    return Site(accept=accept, clock=StillClock(), bookmarks=no_bookmarks, commands=())
 
 
 def unused_url() -> str:

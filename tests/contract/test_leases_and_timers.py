@@ -110,6 +110,10 @@ async def test_facts_can_be_changed(store: Store) -> None:
     await store.set_fact("code", "one")
     await store.set_fact("code", "two")
     assert await store.fact("code") == "two"
+    for name in ("a%b", "a%", "aXb", "A%b"):
+        await store.set_fact(name, name)
+    assert await store.facts("a%") == {"a%b": "a%b", "a%": "a%"}
+    assert await store.facts("b") == {}
 
 
 async def test_a_process_sees_only_the_sessions_of_its_platforms(store: Store) -> None:

@@ -7,16 +7,18 @@ from starlette.routing import Route
 from telegram.error import TelegramError
 
 from bots.platforms import Health, Site
+from bots.platforms.patience import Patience, TokenRefusedError
+from bots.platforms.signs import Signs
+from bots.platforms.taker import Taker
 from bots.platforms.telegram.channel import TelegramChannel
 from bots.platforms.telegram.client import Client
 from bots.platforms.telegram.faults import described, fault_of
 from bots.platforms.telegram.intake import Intake
-from bots.platforms.telegram.patience import Patience, TokenRefusedError
 from bots.platforms.telegram.polling import Poller
 from bots.platforms.telegram.settings import Settings
-from bots.platforms.telegram.signs import Signs
 from bots.platforms.telegram.translate import Me
 from bots.platforms.telegram.webhook import Webhook
+from bots.platforms.telegram.words import SILENT_SECONDS, WORDS, judge
 
 MENU_SECONDS = 5.0
 CHECK_SECONDS = 5.0
@@ -30,9 +32,11 @@ class TelegramAdapter:
         self._settings = settings
         self._commands = site.commands
         self._client = Client(settings)
-        self._signs = Signs(site.clock)
-        self._patience = Patience(self._signs, site.clock, settings.redact)
-        self._intake = Intake(site.accept, self._client.bot)
+        self._signs = Signs("telegram", WORDS, SILENT_SECONDS, site.clock)
+        self._patience = Patience(
+            self._signs, site.clock, lambda error: judge(error, settings.redact)
+        )
+        self._intake = Intake(Taker(site.accept, self._signs), self._client.bot)
         self._source, self._routes = self._chosen(site)
         self._channel = TelegramChannel(self._client.bot, self._signs, settings.redact)
         self._task: asyncio.Task[None] | None = None

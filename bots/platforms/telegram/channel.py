@@ -8,8 +8,8 @@ from telegram import Bot, LinkPreviewOptions, Message, MessageEntity, ReplyParam
 from telegram.constants import ChatAction
 from telegram.error import BadRequest, ChatMigrated
 
+from bots.platforms.signs import Signs
 from bots.platforms.telegram import faults
-from bots.platforms.telegram.signs import Signs
 from bots.render import telegram as rendering
 from core.domain.keys import Address
 from core.domain.messages import Attachment, OutboxMessage, Part
@@ -38,6 +38,7 @@ class TelegramChannel:
 
     async def send(self, message: OutboxMessage) -> str:
         sent = await self._call(lambda: self._send(message.address, message.part))
+        self._signs.outbound()
         return str(sent.message_id)
 
     async def edit(self, address: Address, platform_id: str, part: Part) -> None:

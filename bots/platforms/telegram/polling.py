@@ -5,10 +5,10 @@ from functools import partial
 
 from telegram import Bot, Update
 
+from bots.platforms.patience import Patience, TokenRefusedError
+from bots.platforms.signs import Signs
 from bots.platforms.telegram.client import RAW
 from bots.platforms.telegram.intake import Intake
-from bots.platforms.telegram.patience import Patience, TokenRefusedError
-from bots.platforms.telegram.signs import Signs
 from bots.platforms.telegram.translate import WANTED
 
 POLL = timedelta(seconds=30)

@@ -10,10 +10,10 @@ from starlette.responses import Response
 from starlette.routing import Route
 from telegram import Bot
 
+from bots.platforms.patience import Patience
+from bots.platforms.signs import Signs
 from bots.platforms.telegram.intake import Intake
-from bots.platforms.telegram.patience import Patience
 from bots.platforms.telegram.settings import Settings
-from bots.platforms.telegram.signs import Signs
 from bots.platforms.telegram.translate import WANTED
 from core.errors import StorageError
 from core.ports import Clock

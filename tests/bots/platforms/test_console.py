@@ -22,6 +22,7 @@ from bots.platforms.console import (
 from core.domain.keys import Address
 from core.domain.messages import Inbound, OutboxKind, OutboxMessage, Part
 from core.errors import StorageError, TransientError
+from tests.bookmarks import no_bookmarks
 
 HERE = Address(platform="console", account="local", chat="ada")
 
@@ -56,7 +57,7 @@ class Taken:
 
 
 def console(taken: Taken, ended: asyncio.Event) -> Console:
-    site = Site(accept=taken.accept, clock=SystemClock(), commands=())
+    site = Site(accept=taken.accept, clock=SystemClock(), bookmarks=no_bookmarks, commands=())
     made = platform(ended).build({}, site)
     assert isinstance(made, Console)
     return made

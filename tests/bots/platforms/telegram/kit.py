@@ -13,6 +13,7 @@ from starlette.applications import Starlette
 from bots.platforms import Adapter, Site
 from bots.platforms.telegram import PLATFORM
 from core.domain.messages import Inbound
+from tests.bookmarks import no_bookmarks
 from tests.standins.telegram import TelegramStandIn
 
 COMMANDS = (("new", "start over"), ("stop", "end what is running"))
@@ -70,7 +71,11 @@ class Bench:
         self.clock = QuickClock()
         given = {"TELEGRAM_BOT_TOKEN": tg.token, "TELEGRAM_API_URL": tg.url} | variables
         site = Site(
-            accept=self.inbox.accept, clock=self.clock, commands=COMMANDS, public_url=public_url
+            accept=self.inbox.accept,
+            clock=self.clock,
+            bookmarks=no_bookmarks,
+            commands=COMMANDS,
+            public_url=public_url,
         )
         self.adapter = built(given, site)
 
