@@ -210,8 +210,7 @@ class MemoryStore:
 
     async def keep_file(self, data: bytes) -> str:
         await self._turn()
-        sha = sha_of(data)
-        self._files[sha] = data
+        self._files[sha := sha_of(data)] = data
         return sha
 
     async def file(self, sha: str) -> bytes | None:

@@ -8,22 +8,14 @@ from typing import assert_never
 from msgspec.structs import replace
 
 from core.domain import events as ev
-from core.domain.state import LEGAL, Call, Entry, EntryKind, Session, SessionState, Source, Turn
+from core.domain.entries import as_entries, estimate_tokens, files_entry, without
+from core.domain.state import LEGAL, Call, Entry, Session, SessionState, Source, Turn
 from core.errors import IllegalEventError
 
-BYTES_A_TOKEN = 4
-"""A rough mean over languages and code; only budgets are built on it."""
-TOKENS_AN_ENTRY = 8
-TOKENS_A_PICTURE = 1_500
-"""About what vendors count for one of the size that we send."""
 DONE_KEPT = 50
 _PROGRESS = ("ok", "error", "timeout")
 _UNSPOKEN = ("refused", "too_long")
 """What the provider refused does not become history."""
-
-
-def estimate_tokens(text: str) -> int:
-    return len(text.encode(errors="surrogatepass")) // BYTES_A_TOKEN + TOKENS_AN_ENTRY
 
 
 def fold(state: SessionState, log: Iterable[ev.Recorded]) -> SessionState:
@@ -192,7 +184,7 @@ def _turn_started(state: SessionState, event: ev.TurnStarted, at: datetime) -> S
     started = _touch(
         started,
         at,
-        entries=(*entries, *_as_entries(sources, event.turn)),
+        entries=(*entries, *as_entries(sources, event.turn)),
         last_sources=sources,
         last_turn=event.turn,
     )
@@ -318,39 +310,22 @@ def _steered(state: SessionState, turn: Turn, event: ev.TurnSteered, at: datetim
         raise IllegalEventError(f"{state.key}@{state.seq}: the turn is steered by unknown messages")
     turn = replace(turn, sources=(*turn.sources, *sources), step=turn.step + event.again)
     state = replace(state, queue=tuple(s for s in state.queue if s not in sources))
-    entries = (*_session(state).entries, *_as_entries(sources, turn.number))
+    entries = (*_session(state).entries, *as_entries(sources, turn.number))
     return _with_turn(_touch(state, at, entries=entries, last_sources=turn.sources), at, turn)
 
 
 def _files_read(state: SessionState, turn: Turn, event: ev.FilesRead, at: datetime) -> SessionState:
     if event.source not in {source.seq for source in turn.unread}:
         raise IllegalEventError(f"{state.key}@{state.seq}: message {event.source} has no files")
-    pictures = sum(file.kind == "picture" for file in event.files)
-    tokens = sum(estimate_tokens(file.label + file.text) for file in event.files)
-    entry = Entry(
-        state.seq,
-        "files",
-        turn.number,
-        tokens + pictures * TOKENS_A_PICTURE,
-        pictures,
-        sum(file.kind == "words" for file in event.files),
-    )
+    entry = files_entry(event, state.seq)
     sources = tuple(replace(s, read=entry) if s.seq == event.source else s for s in turn.sources)
     state = _touch(state, at, entries=(*_session(state).entries, entry), last_sources=sources)
     return _with_turn(state, at, replace(turn, sources=sources, attempt=0))
 
 
 def _files_left_out(state: SessionState, event: ev.FilesLeftOut, at: datetime) -> SessionState:
-    entries = tuple(_without(entry, event.what) for entry in _session(state).entries)
+    entries = tuple(without(entry, event.what) for entry in _session(state).entries)
     return _touch(state, at, entries=entries)
-
-
-def _without(entry: Entry, what: ev.FilePart) -> Entry:
-    if what == "pictures":
-        left = entry.tokens - entry.pictures * TOKENS_A_PICTURE
-        return replace(entry, pictures=0, tokens=left) if entry.pictures else entry
-    left = TOKENS_AN_ENTRY + entry.pictures * TOKENS_A_PICTURE
-    return replace(entry, texts=0, tokens=left) if entry.texts else entry
 
 
 def _interrupted(
@@ -388,20 +363,6 @@ def _ended(
     refused = isinstance(event, ev.TurnFailed) and event.reason == "refused"
     refusals = _session(state).refusals + refused
     return _with_turn(_touch(state, at, entries=kept, refusals=refusals), at, None)
-
-
-def _as_entries(sources: tuple[Source, ...], turn: int) -> tuple[Entry, ...]:
-    """Files that were read once, before a retry, are not read again."""
-    entries: list[Entry] = []
-    for source in sources:
-        entries.append(Entry(source.seq, _kind(source), turn, source.tokens))
-        if source.read is not None:
-            entries.append(replace(source.read, turn=turn))
-    return tuple(entries)
-
-
-def _kind(source: Source) -> EntryKind:
-    return source.kind
 
 
 def _call(
