@@ -52,6 +52,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
     thread_id: int | None = None
     reply_to: int | None = None
     attachment: Attachment | None = None
+    album: str | None = None
     update_id: int | None = None
 
     @property
@@ -127,6 +128,7 @@ class Chats:
         thread_id: int | None = None,
         reply_to: int | None = None,
         attachment: Attachment | None = None,
+        album: str | None = None,
     ) -> Message:
         self._last_message_id += 1
         message = Message(
@@ -137,6 +139,7 @@ class Chats:
             thread_id=thread_id,
             reply_to=reply_to,
             attachment=attachment,
+            album=album,
         )
         chat.messages[message.id] = message
         return message
@@ -167,6 +170,7 @@ class Chats:
             "edit_date": int(newest.at) if message.edits else None,
             words[0]: newest.text or None,
             words[1]: msgspec.to_builtins(newest.entities) or None,
+            "media_group_id": message.album,
             "message_thread_id": message.thread_id,
             "is_topic_message": message.thread_id in chat.topics or None,
             "reply_markup": newest.buttons,
