@@ -27,7 +27,8 @@ class Attachment(msgspec.Struct, frozen=True):
 
     @property
     def path(self) -> str:
-        return f"{self.kind}s/{self.file_id}/{self.name}"
+        """Never by its own name, which may be anything."""
+        return f"{self.kind}s/{self.file_id}"
 
 
 class Version(msgspec.Struct, frozen=True):
@@ -105,6 +106,8 @@ class Chats:
         self.people: dict[int, Person] = {bot.id: bot}
         self.chats: dict[int, Chat] = {}
         self.files: dict[str, Attachment] = {}
+        self.largest_file = 20_000_000
+        """Bytes that the public servers hand out."""
         self._last_message_id = 0
 
     def find(self, chat_id: Any) -> Chat:
