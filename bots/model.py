@@ -24,7 +24,7 @@ def build_model(
     options = Options(
         name=name,
         fallbacks=settings.model_fallbacks,
-        sees={"yes": True, "no": False, "auto": None}[settings.model_sees],
+        sees=settings.sees,
         secrets=tuple(secrets_of(environment, frozenset())),
     )
     return LiteLLMModel(options, clock.sleep, random.Random())  # noqa: S311 (jitter)

@@ -142,6 +142,11 @@ class Settings(BaseSettings):
         return given or f"sqlite:///{(self.stillhere_data / DATABASE_NAME).absolute()}"
 
     @property
+    def sees(self) -> bool | None:
+        """None: whatever is known of the model."""
+        return {"yes": True, "no": False}.get(self.model_sees)
+
+    @property
     def limits(self) -> Limits:
         return Limits(
             attachment_bytes=self.attachment_max_bytes,

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 import msgspec
 
+from tests.core.files.made import picture
 from tests.harness.lab import Lab
 from tests.harness.scripted import (
     BUSY,
@@ -21,6 +22,7 @@ from tests.harness.scripted import (
     TOOLS,
     echoed,
     newest,
+    with_pictures,
 )
 from tests.standins.telegram_chats import Message
 from tests.standins.telegram_user import User
@@ -74,6 +76,11 @@ class Stage:
         self.sent += 1
         return self.ada.says(text)
 
+    def sends(self, text: str, *colours: str) -> None:
+        """A picture, or several as one."""
+        self.sent += len(colours)
+        self.ada.sends_album(*(picture(colour=colour) for colour in colours), caption=text)
+
     def answers(self, said: str) -> bool:
         return any(said in echoed(text) for text in self.ada.bot_texts())
 
@@ -126,6 +133,13 @@ async def plain(stage: Stage) -> None:
     stage.lab.telegram.redeliver(first.update_id or 0)
     stage.says("and now")
     await stage.read("and now")
+
+
+async def pictures(stage: Stage) -> None:
+    stage.sends("look at this", "red")
+    await stage.read("look at this")
+    stage.sends("my flags", "red", "green", "blue")
+    await stage.read("my flags")
 
 
 async def streamed(stage: Stage) -> None:
@@ -286,6 +300,15 @@ SCENARIOS = (
         about="an answer that grows as a preview and is edited into place",
         play=streamed,
         wishes=Wishes(answered=(SLOW,)),
+    ),
+    Scenario(
+        name="pictures",
+        about="a picture, and three that are sent as one; each is seen by the model",
+        play=pictures,
+        wishes=Wishes(
+            answered=("look at this", with_pictures(1), "my flags", with_pictures(3)),
+        ),
+        environment={"MODEL_SEES": "yes"},
     ),
     Scenario(
         name="two tools",
