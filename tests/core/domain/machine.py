@@ -117,9 +117,11 @@ class Sessions(RuleBasedStateMachine):
 
     @precondition(lambda self: self.world.witness.unread)
     @while_(Phase.THINKING)
-    @rule(files=st.lists(read_files, min_size=1, max_size=3))
-    def files_are_read(self, files: list[ReadFile]) -> None:
+    @rule(files=st.lists(read_files, min_size=1, max_size=3), twice=st.booleans())
+    def files_are_read(self, files: list[ReadFile], twice: bool) -> None:
         self.world.reads(*files)
+        if twice:
+            self.world.ask(self.world.asked[-1])
 
     @while_(Phase.CLOSED, Phase.IDLE, Phase.SUSPENDED)
     @rule(kind=st.sampled_from(["refused", "too_long", "never"]), pause=pauses)
