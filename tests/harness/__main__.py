@@ -65,6 +65,7 @@ class Run:
         known = options.go_on and options.keep.exists()
         kept = options.keep.read_bytes() if known else b"{}"
         self.found = msgspec.json.decode(kept, type=Found)
+        self._run = f"{_commit()}, {options.only or 'all'} cells a block"
         self._began = time.monotonic()
 
     def do(self, part: Part) -> None:
@@ -81,6 +82,7 @@ class Run:
                     self._keep(part, caught=asyncio.run(_catch(bugs, Path(name))))
 
     def _kill(self, folder: Path) -> None:
+        self._drop_others()
         known = {o.block for o in self.found.outcomes if not o.red and not o.trouble}
         wanted = [block for block in all_blocks() if self._options.scenario in block.scenario]
         blocks = [block for block in wanted if block not in known]
@@ -88,7 +90,8 @@ class Run:
         def told(outcome: Outcome) -> None:
             _tell(outcome)
             others = [o for o in self.found.outcomes if o.block != outcome.block]
-            self._keep("kills", outcomes=[*others, outcome])
+            marked = replace(outcome, run=self._run)
+            self._keep("kills", outcomes=[*others, marked])
 
         async def run(server: PostgresServer) -> None:
             await server.execute(f'CREATE DATABASE "{BASE}"')
@@ -98,6 +101,13 @@ class Run:
 
         with running_postgres() as server:
             asyncio.run(run(server))
+
+    def _drop_others(self) -> None:
+        """What was run of other code, or on other cells, is no part of this matrix."""
+        same = [outcome for outcome in self.found.outcomes if outcome.run == self._run]
+        self.found = replace(self.found, outcomes=same)
+        if same and "kills" in self.found.where:
+            self._began -= self.found.where["kills"].minutes * 60
 
     def _keep(self, part: Part, **news: object) -> None:
         where = Where(
@@ -139,7 +149,7 @@ async def _catch(bugs: Iterable[KillBug], folder: Path) -> list[Caught]:
             scenario=bug.scenario,
             cells=len(found.results),
             red=[result.cell for result in found.red],
-            trouble=found.trouble,
+            at_once=bool(bug.says) and bug.says in found.trouble,
         )
         why = found.trouble[:300]
         _say(f"{len(caught.red):4} of {caught.cells:4} red  planted: {bug.name} {why}")

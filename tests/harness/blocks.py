@@ -7,7 +7,8 @@ import msgspec
 
 from tests.harness.kills import Cell
 from tests.harness.matrix import Result
-from tests.harness.scenarios import SCENARIOS, Scenario
+from tests.harness.scenarios import SCENARIOS
+from tests.harness.stage import Scenario
 
 Database = Literal["sqlite", "postgresql"]
 DATABASES: tuple[Database, ...] = ("sqlite", "postgresql")
@@ -25,16 +26,20 @@ class Block(msgspec.Struct, frozen=True, kw_only=True):
     database: Database
     grade: str = "sync"
     first: int = 0
+    town: str = "telegram"
 
     def __str__(self) -> str:
         twice = f", second kill {self.first}" if self.first else ""
-        return f"{self.scenario} on {self.database}, {self.grade}{twice}"
+        town = f" in {self.town}" if self.town != "telegram" else ""
+        return f"{self.scenario}{town} on {self.database}, {self.grade}{twice}"
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """``trouble`` is why the block could not be run: even without a kill there are complaints."""
+    """``trouble`` is why the block could not be run: even without a kill there are complaints.
+    ``run`` names the code and the cells that it was run with."""
 
     block: Block
+    run: str = ""
     results: list[Result] = []
     trouble: str = ""
 

@@ -12,17 +12,8 @@ from core.domain.fold import apply
 from core.domain.ledger import Ledger
 from core.domain.state import Phase, SessionState
 from tests.harness.kills import Cell, may_double
-from tests.harness.scenarios import (
-    CHARGED,
-    HANGING,
-    PICKED_UP,
-    SEEING,
-    TAKEN,
-    Scenario,
-    Stage,
-    Wishes,
-)
 from tests.harness.scripted import echoed
+from tests.harness.stage import CHARGED, HANGING, PICKED_UP, SEEING, TAKEN, Scenario, Stage, Wishes
 
 AT_WORK = (Phase.THINKING, Phase.ACTING)
 
@@ -36,9 +27,9 @@ class Verdict(msgspec.Struct, frozen=True):
 
 
 async def judge(stage: Stage, scenario: Scenario, cell: Cell) -> Verdict:
-    texts = stage.ada.bot_texts()
-    screen = Screen(texts, scenario.wishes)
-    allowed = may_double(cell, stage.lab.writes())
+    texts = stage.town.bot_texts()
+    screen = Screen(texts, scenario.wishes, restarts=stage.lab.lives - 1)
+    allowed = 0 if stage.town.can_ask else may_double(cell, stage.lab.writes())
     found = [*screen.missing, *screen.strange]
     if screen.extra > allowed:
         found.append(f"{screen.extra} messages too many, {allowed} allowed: {_short(texts)}")
@@ -52,9 +43,12 @@ async def judge(stage: Stage, scenario: Scenario, cell: Cell) -> Verdict:
 class Screen:
     """What is on it, measured against what was wished for; ``extra`` are doubles and remains."""
 
-    def __init__(self, texts: list[str], wishes: Wishes) -> None:
+    def __init__(self, texts: list[str], wishes: Wishes, restarts: int) -> None:
         self._texts = texts
         self._wishes = wishes
+        self._restarts = restarts
+        self._may = (*wishes.may, *(f"You wrote {said}" for said in wishes.given_up))
+        """Also what was on the screen of an answer when its turn was given up."""
         self._answers = Counter(said for text in texts for said in echoed(text))
         self.missing = [
             *(f"{said!r} was never answered" for said in wishes.answered if not self._counts(said)),
@@ -81,8 +75,10 @@ class Screen:
         wishes = self._wishes
         once = [self._begin((said,)) for said in wishes.said]
         once += [self._begin(some) for some in wishes.one_of]
-        once += [sum(_same(text, said) for text in self._texts) for said in wishes.may]
-        return sum(max(0, count - 1) for count in once) + self._repeated_answers()
+        once += [sum(_same(text, said) for text in self._texts) for said in self._may]
+        told = max(0, self._begin((PICKED_UP,)) - self._restarts)
+        told += max(0, self._begin((TAKEN,)) - len(wishes.given_up))
+        return sum(max(0, count - 1) for count in once) + told + self._repeated_answers()
 
     def _repeated_answers(self) -> int:
         seen: set[str] = set()
@@ -98,7 +94,7 @@ class Screen:
         heads = (*wishes.said, *(head for some in wishes.one_of for head in some))
         notices = (PICKED_UP, TAKEN) if wishes.given_up else (PICKED_UP,)
         wanted = {*wishes.answered, *wishes.given_up}
-        may = any(_same(text, said) for said in wishes.may)
+        may = any(_same(text, said) for said in self._may)
         return may or text.startswith((*heads, *notices)) or bool(wanted & set(echoed(text)))
 
     def _part(self, text: str) -> bool:
@@ -129,7 +125,7 @@ def effects_of(stage: Stage, wishes: Wishes, texts: list[str]) -> list[str]:
 async def books(stage: Stage) -> list[str]:
     """P1, by the service's own count: what it took is what was sent, and nothing of it is open."""
     store = await stage.lab.store()
-    books = (await store.ledger()).get("telegram", Ledger())
+    books = (await store.ledger()).get(stage.town.platform.name, Ledger())
     found = [f"{stage.sent} messages were sent, {books}"] if books.accepted != stage.sent else []
     if books.pending or not books.balanced:
         found.append(f"the books are not closed: {books}")

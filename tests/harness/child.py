@@ -24,7 +24,6 @@ from msgspec.structs import replace
 
 from bots.app import Ground
 from bots.cli.common import prepare
-from bots.platforms.telegram import PLATFORM
 from bots.process import run_on
 from bots.web import bind
 from core.models.litellm import LiteLLMModel, Options
@@ -33,8 +32,14 @@ from core.ports import Claimed, Store
 from storage.store import SqlStore
 from tests.harness.kills import Kill, Write
 from tests.harness.tools import TOOLS, note
+from tests.harness.towns import platform_of
 
-WRITES = ("commit", "claim", "sent", "retry", "give_up", "unknown", "open_preview")
+WRITES = (
+    *("commit", "set_aside", "clear"),
+    *("claim", "sent", "retry", "give_up", "unknown", "open_preview"),
+)
+"""The renewal of leases and the facts of the service (its claim code, signs of life) are left out:
+nothing that a user sees hangs on them."""
 LITELLM_POOL = "litellm.litellm_core_utils.thread_pool_executor"
 HALT = ".halt"
 
@@ -48,6 +53,7 @@ class Birth(msgspec.Struct, frozen=True, kw_only=True):
     environment: dict[str, str]
     log: str
     trace: str
+    platform: str = "telegram"
     kill: Kill | None = None
     halt: int = 0
     lease: float = 2.0
@@ -136,7 +142,7 @@ def _stand_still(flag: Path) -> None:
 
 def _row_of(name: str, args: tuple[Any, ...]) -> str:
     match name:
-        case "commit":
+        case "commit" | "set_aside" | "clear":
             return ""
         case "open_preview":
             return args[0].id
@@ -171,7 +177,8 @@ def live(birth: Birth) -> int:
     faulthandler.register(signal.SIGUSR1)
     os.environ.clear()
     os.environ.update(birth.environment)
-    settings = prepare({PLATFORM.name: PLATFORM}, sys.stderr)
+    platform = platform_of(birth.platform)
+    settings = prepare({platform.name: platform}, sys.stderr)
     clock = RatedClock(birth.rate, birth.epoch)
 
     def ground_of(store: SqlStore) -> Ground:
@@ -182,7 +189,7 @@ def live(birth: Birth) -> int:
             settings=settings,
             environment=birth.environment,
             store=cast(Store, KillingStore(cast(Store, store), birth)),
-            platforms={PLATFORM.name: PLATFORM},
+            platforms={platform.name: platform},
             clock=clock,
             model=LiteLLMModel(options, clock.sleep, random.Random()),
             tools=TOOLS,

@@ -10,7 +10,7 @@ import msgspec
 
 from tests.harness.blocks import Block, Outcome
 from tests.harness.lab import ROOT
-from tests.harness.scenarios import PATIENCE
+from tests.harness.stage import PATIENCE
 from tests.harness.worker import LONGEST_LINE, Order
 
 WORKERS = 2

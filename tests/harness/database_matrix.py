@@ -32,7 +32,7 @@ from tests.harness.fault_matrix import (
 from tests.harness.faults import ERRANDS, Errand, FaultResult
 from tests.harness.lab import Lab, Place, Zygote
 from tests.harness.matrix import CELL_SECONDS, LEASE, LOG_TAIL
-from tests.harness.scenarios import Stage
+from tests.harness.stage import Stage
 from tests.postgres import PostgresServer, running_postgres
 
 LANES = 3

@@ -25,7 +25,7 @@ from tests.harness.faults import (
 )
 from tests.harness.lab import Lab, Place, Zygote
 from tests.harness.matrix import AT_A_TIME, CELL_SECONDS, LEASE, LOG_TAIL
-from tests.harness.scenarios import Stage
+from tests.harness.stage import Stage
 from tests.standins.base import Call, StandIn
 from tests.standins.faults import Fault, Refuse
 from tests.standins.openai_reply import Reply
@@ -160,7 +160,7 @@ def _is_well(lab: Lab, answer: tuple[int, str]) -> bool:
 
 
 def failed(stage: Stage) -> bool:
-    return any(text.startswith(FAILED) for text in stage.ada.bot_texts())
+    return any(text.startswith(FAILED) for text in stage.town.bot_texts())
 
 
 async def sees(stage: Stage, wanted: Callable[[], bool]) -> None:
@@ -188,8 +188,8 @@ async def complaints(
 ) -> tuple[list[str], int]:
     """And how many messages there are too many. Who was told of a failure and said /retry has asked
     anew: the effect may be there once more, and the answer to /retry says so."""
-    lab, texts = stage.lab, stage.ada.bot_texts()
-    screen = Screen(texts, errand.wishes)
+    lab, texts = stage.lab, stage.town.bot_texts()
+    screen = Screen(texts, errand.wishes, restarts=lab.lives - 1)
     found = [*screen.missing, *screen.strange]
     if screen.extra > allowed:
         short = [text[:60] for text in texts]

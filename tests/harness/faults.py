@@ -6,8 +6,8 @@ from typing import Literal
 import msgspec
 
 from core.domain.notices import failure
-from tests.harness.scenarios import CHARGED, PICKED_UP, SEEING, WAITS, Stage, Wishes
 from tests.harness.scripted import LONG, PARTS, TOOLS
+from tests.harness.stage import CHARGED, PICKED_UP, SEEING, WAITS, Stage, Wishes
 from tests.standins.faults import (
     BAD_GATEWAY,
     GARBAGE,
@@ -49,7 +49,7 @@ def _answers(text: str) -> Callable[[Stage], bool]:
 
 
 def _told(*beginnings: str) -> Callable[[Stage], bool]:
-    return lambda stage: any(text.startswith(beginnings) for text in stage.ada.bot_texts())
+    return lambda stage: any(text.startswith(beginnings) for text in stage.town.bot_texts())
 
 
 _MAY = (SEEING, WAITS, PICKED_UP, AGAIN, *FAILED)

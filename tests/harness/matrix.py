@@ -11,7 +11,7 @@ import msgspec
 from tests.harness.checks import Verdict, judge
 from tests.harness.kills import NO_KILL, Cell, Kill
 from tests.harness.lab import Lab, Place, Zygote
-from tests.harness.scenarios import PATIENCE, Scenario, Stage
+from tests.harness.stage import PATIENCE, Scenario, Stage
 
 AT_A_TIME = 6
 CELL_SECONDS = 300.0
@@ -51,6 +51,7 @@ class Ground(msgspec.Struct, frozen=True, kw_only=True):
     database: NewDatabase
     places: asyncio.Semaphore
     environment: dict[str, str] = {}
+    town: str = "telegram"
     patience: float = PATIENCE
 
 
@@ -99,6 +100,7 @@ class Runner:
         return Place(
             folder=folder,
             database=database,
+            town=self._ground.town,
             environment={**scenario.environment, **self._ground.environment},
             lease=LEASE if scenario.rate == 1.0 else QUICK_LEASE * scenario.rate,
             rate=scenario.rate,

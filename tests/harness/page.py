@@ -48,14 +48,14 @@ class Where(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Caught(msgspec.Struct, frozen=True, kw_only=True):
-    """A planted bug, and the cells of its scenario that noticed it; ``trouble`` where the run
-    without a kill of ours did."""
+    """A planted bug, and the cells of its scenario that noticed it; ``at_once`` where the run
+    without a kill of ours did, by the complaint that was expected."""
 
     name: str
     scenario: str
     cells: int
     red: list[Cell]
-    trouble: str = ""
+    at_once: bool = False
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,7 +77,7 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def missed(self) -> list[str]:
-        return [bug.name for bug in self.caught if not bug.red and not bug.trouble]
+        return [bug.name for bug in self.caught if not bug.red and not bug.at_once]
 
 
 def page(found: Found) -> str:
@@ -206,6 +206,6 @@ def _bugs(caught: Sequence[Caught]) -> str:
 
 
 def _caught_by(bug: Caught) -> str:
-    if bug.trouble:
+    if bug.at_once:
         return "the scenario itself, before any kill of ours"
     return "; ".join(map(str, bug.red[:SHOWN]))

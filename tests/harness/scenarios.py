@@ -2,12 +2,9 @@
 only looks at her screen."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
 
 import msgspec
 
-from tests.core.files.made import picture
-from tests.harness.lab import Lab
 from tests.harness.scripted import (
     BUSY,
     DIE,
@@ -20,117 +17,31 @@ from tests.harness.scripted import (
     SLOW,
     SLOW_TOOL,
     TOOLS,
-    echoed,
-    newest,
     with_pictures,
 )
-from tests.standins.telegram_chats import Message
-from tests.standins.telegram_user import User
-
-PATIENCE = 90.0
-ADA = 7
-CHARGED = ("Charged once.", "Charged, I think.")
-STOPPED = "Stopped at step"
-NOTHING_RUNS = "Nothing is running."
-NEW = "A new conversation."
-QUIET = "(It was quiet here for a while"
-BACK = "We are back in the conversation"
-TAKEN = "(Stopped at step"
-"""What the notice of a turn that gave way to a new message begins with."""
-PICKED_UP = "(I was interrupted; picking up at step"
-PUT_ASIDE = "I could not finish this: it broke off 5 times"
-WAITS = "(The model's rate limit is reached"
-HANGING = "Thinking about it for ever"
-SEEING = "Let me see."
-
-
-class Wishes(msgspec.Struct, frozen=True, kw_only=True):
-    """What must be on the screen in the end. ``answered`` are messages, each in one answer;
-    ``said`` are beginnings of messages, one each; of a group in ``one_of`` one. ``may`` may stay,
-    once each. ``given_up`` are messages whose turn may have given way to a later one: each has an
-    answer or a notice."""
-
-    answered: tuple[str, ...] = ()
-    said: tuple[str, ...] = ()
-    one_of: tuple[tuple[str, ...], ...] = ()
-    may: tuple[str, ...] = ()
-    given_up: tuple[str, ...] = ()
-    charges: int = 0
-    """How many there may be at most; exactly so many when the answer is sure of it."""
-    deaths: int = 0
-    """How often the turn may have killed the process at most: once after the model's reply, which
-    is progress, and in five attempts without."""
-
-
-class Stage:
-    """What a scenario acts on, and what was sent in it."""
-
-    def __init__(self, lab: Lab, patience: float = PATIENCE) -> None:
-        """``patience`` in seconds, for everything that she waits for."""
-        self.lab = lab
-        self.patience = patience
-        self.ada: User = lab.telegram.user(ADA, "Ada")
-        self.sent = 0
-
-    def says(self, text: str) -> Message:
-        self.sent += 1
-        return self.ada.says(text)
-
-    def sends(self, text: str, *colours: str) -> None:
-        """A picture, or several as one."""
-        self.sent += len(colours)
-        self.ada.sends_album(*(picture(colour=colour) for colour in colours), caption=text)
-
-    def answers(self, said: str) -> bool:
-        return any(said in echoed(text) for text in self.ada.bot_texts())
-
-    async def read(self, said: str) -> None:
-        """Her message is answered, and no answer is in the making any more."""
-        await self.sees(lambda: self.answers(said))
-
-    async def shown(self, *beginnings: str) -> None:
-        await self.sees(lambda: any(t.startswith(beginnings) for t in self.ada.bot_texts()))
-
-    async def sees(self, wanted: Callable[[], bool]) -> None:
-        """A preview that is complete looks just like its answer: so she waits for quiet, too."""
-        await self.lab.telegram.wait_for(wanted, self.patience)
-        await self.lab.settled(self.patience)
-
-    async def model_hears(self, said: str) -> None:
-        requests = self.lab.model.requests
-        await self.lab.model.wait_for(
-            lambda: any(said in newest(request)[0] for request in requests), self.patience
-        )
-
-    async def charging(self) -> None:
-        """A charge is made, or the turn is over by now."""
-        await self.lab.telegram.wait_for(
-            lambda: bool(self.lab.effects) or self._over(), self.patience
-        )
-
-    def _over(self) -> bool:
-        return any(text.startswith(CHARGED) for text in self.ada.bot_texts())
-
-
-class Scenario(msgspec.Struct, frozen=True, kw_only=True):
-    """``rate`` is how fast the service's clock runs. ``twice``: killed a second time in the middle
-    of recovery, too; ``lags``: there is something that a durability grade may write later."""
-
-    name: str
-    about: str
-    play: Callable[[Stage], Awaitable[None]]
-    wishes: Wishes
-    environment: Mapping[str, str] = {}
-    rate: float = 1.0
-    webhook: bool = False
-    twice: bool = False
-    lags: bool = False
+from tests.harness.spoil import spoil
+from tests.harness.stage import (
+    BACK,
+    CHARGED,
+    HANGING,
+    NEW,
+    NOTHING_RUNS,
+    PUT_ASIDE,
+    QUIET,
+    SEEING,
+    STOPPED,
+    UNREADABLE,
+    WAITS,
+    Scenario,
+    Stage,
+    Wishes,
+)
 
 
 async def plain(stage: Stage) -> None:
-    first = stage.says("hello")
+    stage.says("hello")
     await stage.read("hello")
-    stage.lab.telegram.redeliver(first.update_id or 0)
+    stage.town.repeats()
     stage.says("and now")
     await stage.read("and now")
 
@@ -234,6 +145,18 @@ async def downtime(stage: Stage) -> None:
     stage.says("are you there")
     await stage.lab.up()
     await stage.sees(lambda: stage.answers(HANG) and stage.answers("are you there"))
+
+
+async def broken(stage: Stage) -> None:
+    """The disk spoils the log while nothing runs; the message that comes next finds it so."""
+    stage.says("hello")
+    await stage.read("hello")
+    await stage.lab.down()
+    await spoil(stage.lab.database, stage.town.key)
+    stage.says("are you there")
+    await stage.lab.up()
+    await stage.shown(UNREADABLE)
+    await stage.read("are you there")
 
 
 async def killer(stage: Stage) -> None:
@@ -406,6 +329,13 @@ SCENARIOS = (
         wishes=Wishes(answered=("hello", HANG, "are you there"), may=(HANGING,)),
         environment={"DRAIN_SECONDS": "0.3"},
         rate=8.0,
+        twice=True,
+    ),
+    Scenario(
+        name="a log that cannot be read",
+        about="it is put aside, its person is told, and a new conversation answers her",
+        play=broken,
+        wishes=Wishes(answered=("hello", "are you there"), said=(UNREADABLE,)),
         twice=True,
     ),
     Scenario(

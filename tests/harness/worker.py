@@ -20,7 +20,7 @@ from tests.harness.blocks import Block, Outcome, firsts_of, scenario_of
 from tests.harness.kills import Cell
 from tests.harness.lab import Zygote, zygote
 from tests.harness.matrix import AT_A_TIME, Ground, NewDatabase, NotReachedError, Runner
-from tests.harness.scenarios import PATIENCE
+from tests.harness.stage import PATIENCE
 from tests.postgres import PostgresServer
 
 BASE = "stillhere_base"
@@ -83,6 +83,7 @@ class Worker:
             database=await self._databases(order, folder),
             places=self._places,
             environment={"DURABILITY": block.grade},
+            town=block.town,
             patience=order.patience,
         )
         runner = Runner(ground, scenario_of(block.scenario))

@@ -18,11 +18,13 @@ class Edit(msgspec.Struct, frozen=True):
 
 
 class KillBug(msgspec.Struct, frozen=True, kw_only=True):
-    """``scenario`` is the one whose cells are to notice it."""
+    """``scenario`` is the one whose cells are to notice it; ``says`` what it complains of itself,
+    before any kill of ours, where the mistake does not even need one."""
 
     name: str
     scenario: str
     edits: tuple[Edit, ...]
+    says: str = ""
 
 
 KILL_BUGS = (
@@ -57,6 +59,7 @@ KILL_BUGS = (
     ),
     KillBug(
         name="the answer is sent beside the outbox",
+        says="messages too many",
         scenario="five parts",
         edits=(
             Edit(
@@ -133,8 +136,9 @@ KILL_BUGS = (
         ),
     ),
     KillBug(
-        name="the attempt is counted after the work",
+        name="the attempt is counted after the work, so that a killer's never is",
         scenario="a turn that kills",
+        says="the turn killed the process",
         edits=(
             Edit(
                 "core/domain/decide.py",
@@ -197,6 +201,7 @@ KILL_BUGS = (
     ),
     KillBug(
         name="what was taken is remembered in memory alone",
+        says="the books are not closed",
         scenario="a long talk",
         edits=(
             Edit(
