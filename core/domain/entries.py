@@ -32,6 +32,14 @@ def without(entry: Entry, what: ev.FilePart) -> Entry:
     return replace(entry, texts=0, tokens=left) if entry.texts else entry
 
 
+def as_tried_again(source: Source) -> Source:
+    """What could not be read may be there now; all the rest of it is not read again."""
+    read = source.read
+    if read is None or read.pictures + read.texts >= source.files:
+        return source
+    return replace(source, read=None)
+
+
 def as_entries(sources: tuple[Source, ...], turn: int) -> tuple[Entry, ...]:
     """Files that were read once, before a retry, are not read again."""
     entries: list[Entry] = []

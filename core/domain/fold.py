@@ -8,7 +8,13 @@ from typing import assert_never
 from msgspec.structs import replace
 
 from core.domain import events as ev
-from core.domain.entries import as_entries, estimate_tokens, files_entry, without
+from core.domain.entries import (
+    as_entries,
+    as_tried_again,
+    estimate_tokens,
+    files_entry,
+    without,
+)
 from core.domain.state import LEGAL, Call, Entry, Session, SessionState, Source, Turn
 from core.errors import IllegalEventError
 
@@ -171,6 +177,7 @@ def _turn_started(state: SessionState, event: ev.TurnStarted, at: datetime) -> S
     sources = tuple(source for source in known if source.seq in event.sources)
     if not sources or len(sources) != len(event.sources):
         raise IllegalEventError(f"{state.key}@{state.seq}: the turn answers unknown messages")
+    sources = tuple(as_tried_again(source) for source in sources) if event.retry else sources
     entries = session.entries
     if event.retry:
         entries = tuple(entry for entry in entries if entry.turn != session.last_turn)
@@ -179,7 +186,7 @@ def _turn_started(state: SessionState, event: ev.TurnStarted, at: datetime) -> S
         state,
         turn=Turn(number=event.turn, sources=sources, started_at=at),
         turns=event.turn,
-        queue=tuple(source for source in state.queue if source not in sources),
+        queue=tuple(source for source in state.queue if source.seq not in event.sources),
     )
     started = _touch(
         started,

@@ -27,11 +27,10 @@ def shrink(data: bytes, side: int, most_bytes: int) -> bytes:
             _refuse_if_above(MOST_PIXELS, image)
             image.draft("RGB", (side, side))
             _refuse_if_above(MOST_DECODED, image)
-            flat = _flat(image)
-        flat.thumbnail((side, side), Image.Resampling.LANCZOS)
-        upright = ImageOps.exif_transpose(flat)
-        upright.info = {}
-        return _fitted(upright, most_bytes)
+            small = _in_colour(image)
+            small.thumbnail((side, side), Image.Resampling.LANCZOS)
+            upright = ImageOps.exif_transpose(small)
+            return _fitted(_bare(upright), most_bytes)
     except PermanentError:
         raise
     except Exception as error:  # decoders raise what they like
@@ -43,15 +42,17 @@ def _refuse_if_above(pixels: int, image: Image.Image) -> None:
         raise PermanentError(f"Its {image.width} × {image.height} pixels are too many.")
 
 
-def _flat(image: Image.Image) -> Image.Image:
-    if not image.has_transparency_data:
-        return image.convert("RGB")
-    layer = image.convert("RGBA")
-    flat = Image.new("RGBA", layer.size, "white")
-    flat.alpha_composite(layer)
-    result = flat.convert("RGB")
-    result.info = dict(image.info)
-    return result
+def _in_colour(image: Image.Image) -> Image.Image:
+    """Without a second copy in memory where it can be helped."""
+    wanted = "RGBA" if image.has_transparency_data else "RGB"
+    return image if image.mode == wanted else image.convert(wanted)
+
+
+def _bare(image: Image.Image) -> Image.Image:
+    """On white, and without all that is no picture."""
+    flat = Image.new("RGBA", image.size, "white")
+    flat.alpha_composite(image.convert("RGBA"))
+    return flat.convert("RGB")
 
 
 def _fitted(image: Image.Image, most_bytes: int) -> bytes:

@@ -22,9 +22,10 @@ TRIES = 3
 FETCH_SECONDS = 60.0
 """For each try."""
 PICTURE_SECONDS = 30.0
+_TEXTS = ("text", "pdf", "speech", "untold")
 LONGEST_PAUSE = 10.0
-AT_ONCE = 2
-"""Files in memory, of all sessions together."""
+AT_ONCE = 4
+"""Files in memory, of all sessions together; one of them is being opened."""
 
 UNOPENED = "I broke off over it again and again, so it is left alone."
 UNAVAILABLE = "It could not be downloaded."
@@ -57,11 +58,13 @@ class FileReader:
         self._transcriber = transcriber
         self._blocking = blocking
         self._room = asyncio.Semaphore(AT_ONCE)
+        self._desk = asyncio.Semaphore(1)
 
     async def read(self, inbound: Inbound, *, unopened: bool = False) -> tuple[ReadFile, ...]:
         """One for each attachment, in order. Raises StorageError."""
         channel = self._channels[inbound.address.platform]
-        share = self._limits.characters // max(len(inbound.attachments), 1)
+        texts = sum(kind_of(attachment) in _TEXTS for attachment in inbound.attachments)
+        share = self._limits.characters // max(texts, 1)
         found: list[ReadFile] = []
         for attachment in inbound.attachments:
             label = clean(", ".join(filter(None, (attachment.kind, attachment.name))))
@@ -136,16 +139,18 @@ class FileReader:
 
     async def _picture(self, data: bytes, base: ReadFile) -> ReadFile:
         side, most = self._limits.picture_side, self._limits.picture_bytes
-        small = await self._blocking(lambda: shrink(data, side, most), PICTURE_SECONDS)
+        async with self._desk:
+            small = await self._blocking(lambda: shrink(data, side, most), PICTURE_SECONDS)
         sha = await self._files.keep_file(small)
         return replace(base, kind="picture", text="", sha=sha, mime="image/jpeg", size=len(small))
 
     async def _words(self, kind: Kind, data: bytes, attachment: Attachment) -> str:
         match kind:
             case "pdf":
-                return await self._blocking(
-                    lambda: text_of_pdf(data, time.monotonic), 2 * PDF_SECONDS
-                )
+                async with self._desk:
+                    return await self._blocking(
+                        lambda: text_of_pdf(data, time.monotonic), 2 * PDF_SECONDS
+                    )
             case "speech":
                 return await self._heard(data, attachment)
             case _:

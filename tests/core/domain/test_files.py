@@ -190,6 +190,17 @@ def test_to_try_again_nothing_is_read_anew() -> None:
     assert shown(world) == 1
 
 
+def test_to_try_again_what_could_not_be_had_is_looked_for_again() -> None:
+    world = World()
+    sends(world, CAT, FILM)
+    world.replies("What film?")
+    world.command("retry")
+    assert effects(world) == (ReadFiles(2, 2),)
+
+    world.reads(CAT, CAT)
+    assert shown(world) == 2
+
+
 def test_a_message_that_is_steered_in_is_read_before_the_next_call() -> None:
     world = World(Policy(busy_mode="steer"))
     world.says("go")

@@ -63,13 +63,14 @@ class Witness:
         self.results: dict[CallId, str] = {}
         self.starts: Counter[CallId] = Counter()
         self.refused_at: datetime | None = None
-        self.with_files: set[int] = set()
-        self.read: set[int] = set()
+        self.with_files: dict[int, int] = {}
+        self.read: dict[int, int] = {}
+        """How many of each message's files could be read."""
         self.albums: dict[int, str] = {}
 
     @property
     def unread(self) -> list[int]:
-        return [seq for seq in self.sources if seq in self.with_files - self.read]
+        return [seq for seq in self.sources if seq in self.with_files and seq not in self.read]
 
     @property
     def run(self) -> Run:
@@ -110,7 +111,7 @@ class Witness:
         self.texts[seq] = event.inbound.text
         self.albums[seq] = event.inbound.album
         if event.inbound.attachments:
-            self.with_files.add(seq)
+            self.with_files[seq] = len(event.inbound.attachments)
         self.updates[seq] = event.inbound.update_id
         self.ledger[event.inbound.update_id] = "pending"
         if self.current:
@@ -154,6 +155,8 @@ class Witness:
             self.run.lines, self.run.active_at, self.run.spoken = left, at, True
             for seq in self.sources:
                 self._settle(seq, "pending")
+                if seq in self.read and self.read[seq] < self.with_files[seq]:
+                    del self.read[seq]
         else:
             assert self.sources == self.queue, "the turn takes all that waits, in order"
             self._begin(self.sources)
@@ -181,10 +184,10 @@ class Witness:
                 self.sources += sources
                 self._begin(list(sources))
                 self._show(list(sources))
-            case ev.FilesRead(source=source):
+            case ev.FilesRead(source=source, files=files):
                 assert self.status == "running"
                 assert source in self.unread, "files were read twice"
-                self.read.add(source)
+                self.read[source] = sum(file.kind != "refused" for file in files)
                 self.attempt = 0
             case ev.FilesLeftOut():
                 assert self.status == "running"
