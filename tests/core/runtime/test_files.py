@@ -221,6 +221,29 @@ async def test_a_process_that_dies_while_it_downloads_answers_once_in_its_next_l
 
 
 @in_virtual_time
+async def test_a_file_that_kills_each_process_is_left_alone_and_its_message_answered() -> None:
+    here = ground("I leave it alone.")
+    deaths: list[str] = []
+
+    async def kills(attachment: Attachment, limit: int) -> bytes:
+        deaths.append(attachment.ref)
+        here.processes[-1].dies()
+        return b""
+
+    vars(here.chat)["fetch"] = kills
+    process = await here.starts()
+    await process.is_sent(PHOTO, text="look")
+    for _ in range(5):
+        await passes(150)
+        await here.starts()
+
+    assert len(deaths) == 4
+    assert here.chat.texts[-1] == "I leave it alone."
+    assert "look" in asked(here).text
+    assert reader.UNOPENED in asked(here).text
+
+
+@in_virtual_time
 async def test_a_picture_that_cannot_be_stored_waits_for_the_database() -> None:
     here = ground("a cat")
     process = await here.starts()
