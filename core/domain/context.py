@@ -112,7 +112,7 @@ def _file(file: ReadFile, entry: Entry, *, shown: bool) -> str:
         case "picture" | "words":
             return f"[{file.label}: {LEFT_OUT}]"
         case "refused":
-            return f"[{file.label}: not read. {file.text}]"
+            return f"[{file.label}: not read; tell the user why: {file.text}]"
 
 
 def _paired(events: list[ev.Recorded], files: Files) -> list[ChatMessage]:

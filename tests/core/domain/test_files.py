@@ -59,7 +59,7 @@ def test_a_picture_stands_where_it_was_sent_and_words_are_words() -> None:
         "see and hear\n"
         "[picture: photo, cat.jpg]\n"
         "[voice message]\nbuy milk\n[end of voice message]\n"
-        "[video: not read. I cannot read files of this kind.]"
+        "[video: not read; tell the user why: I cannot read files of this kind.]"
     )
     assert [picture.sha for picture in last(world).pictures] == [CAT.sha]
 

@@ -205,7 +205,7 @@ async def test_a_file_is_answered_and_is_nothing_to_stumble_over_later(
         ada.says("and now?")
         await tg.wait_for(lambda: len(ada.bot_texts()) == 4)
     broken, voice, document, now = ada.bot_texts()
-    assert "not read. It cannot be opened as a picture." in broken
+    assert "not read; tell the user why: It cannot be opened as a picture." in broken
     assert NO_SPEECH_MODEL in voice
     assert "read this" in document
     assert "\nnotes\n" in document
