@@ -1,6 +1,6 @@
 """Files from a person's phone to the model's vendor, by the genuine SDKs on both sides."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,7 @@ class Town:
         self._folder = folder
 
     @asynccontextmanager
-    async def lives(self, **settings: Any) -> AsyncIterator[None]:
+    async def lives(self, **settings: Any) -> AsyncGenerator[None]:
         given = Settings(
             allowed_users=("*",), model="openai/test", model_sees="yes", drain_seconds=1, **settings
         )

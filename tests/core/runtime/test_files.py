@@ -1,56 +1,18 @@
 """Files in the life of a process: whatever comes and whatever fails, the message is answered."""
 
 import asyncio
-from collections import deque
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.domain.messages import Attachment, ModelFailure, ModelRequest, UserMessage
+from core.domain.messages import Attachment, ModelFailure, ModelRequest
 from core.errors import PermanentError, StorageError, TransientError, UnknownOutcomeError
 from core.files import reader
 from tests.core.domain import checks
-from tests.core.files.made import pdf, picture
-from tests.core.runtime.house import Ground, passes
+from tests.core.runtime.filing import FILES, NOTES, PHOTO, VOICE, Ear, asked, ground
+from tests.core.runtime.house import passes
 from tests.core.runtime.virtual import in_virtual_time, run_virtually
-
-PHOTO = Attachment(kind="photo", ref="cat")
-VOICE = Attachment(kind="voice message", ref="words", mime="audio/ogg")
-NOTES = Attachment(kind="document", ref="notes", name="notes.txt", mime="text/plain")
-FILES = {
-    "cat": picture(),
-    "broken": b"\xff\xd8\xff",
-    "words": b"OggS",
-    "notes": b"milk, eggs",
-    "deed": pdf("sold"),
-    "film": b"\0\0\0\x20ftyp",
-}
-
-
-class Ear:
-    """``core.ports.Transcriber``."""
-
-    def __init__(self, *heard: str | Exception) -> None:
-        self.heard = deque(heard)
-
-    async def transcribe(self, data: bytes, attachment: Attachment) -> str:
-        said = self.heard.popleft()
-        if isinstance(said, Exception):
-            raise said
-        return said
-
-
-def ground(*lines: object) -> Ground:
-    made = Ground(*lines)
-    made.chat.files = dict(FILES)
-    return made
-
-
-def asked(ground: Ground, number: int = -1) -> UserMessage:
-    message = ground.script.requests[number].messages[-1]
-    assert isinstance(message, UserMessage)
-    return message
 
 
 @in_virtual_time
@@ -277,55 +239,6 @@ async def test_stop_ends_a_download() -> None:
     assert process.agent.working() == ()
     await passes(60)
     assert here.script.requests == []
-
-
-@in_virtual_time
-async def test_an_album_is_one_message_to_the_model() -> None:
-    here = ground("three cats")
-    process = await here.starts()
-    for text in ("my cats", "", ""):
-        await process.is_sent(PHOTO, text=text, album="g1")
-        await passes(0.2)
-    await passes(10)
-
-    assert here.chat.texts == ["three cats"]
-    assert len(asked(here).pictures) == 3
-    assert await here.outcomes() == {"answered": 3}
-
-
-@in_virtual_time
-async def test_a_picture_that_comes_while_the_model_thinks_of_its_album_is_not_left_behind() -> (
-    None
-):
-    here = ground("one cat", "two cats")
-    process = await here.starts()
-    here.script.hold()
-    await process.is_sent(PHOTO, album="g1")
-    await passes(10)
-    await process.is_sent(PHOTO, album="g1")
-    here.script.release()
-    await passes(10)
-
-    assert here.chat.texts == ["two cats"]
-    assert len(asked(here).pictures) == 2
-    assert await here.outcomes() == {"answered": 2}
-
-
-@in_virtual_time
-async def test_an_album_outlives_the_process_that_began_to_take_it() -> None:
-    here = ground("two cats")
-    process = await here.starts()
-    await process.is_sent(PHOTO, album="g1")
-    await passes(0.3)
-    process.dies()
-    await passes(20)
-    process = await here.starts()
-    await process.is_sent(PHOTO, album="g1")
-    await passes(60)
-
-    assert here.chat.texts[-1] == "two cats"
-    assert len(asked(here).pictures) == 2
-    assert await here.outcomes() == {"answered": 2}
 
 
 @in_virtual_time
