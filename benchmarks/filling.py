@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import TypeVar
 
@@ -32,7 +33,7 @@ async def fill(store: Store, commits: Sequence[Commit]) -> None:
     for first in range(0, len(commits), _AT_ONCE):
         some = commits[first : first + _AT_ONCE]
         await asyncio.gather(*(store.commit(commit) for commit in some))
-        await send_all(store, some)
+        await send_all(store, some[-1].at)
 
 
 async def relive(store: Store, commits: Sequence[Commit]) -> None:
@@ -40,22 +41,20 @@ async def relive(store: Store, commits: Sequence[Commit]) -> None:
     for first in range(0, len(commits), STEPS_A_TURN):
         *begin, end = commits[first : first + STEPS_A_TURN]
         lease = Lease("benchmark", end.at)
-        previews = [_preview(row) for row in end.outbox]
-        await asyncio.gather(
-            *(store.commit(commit) for commit in begin),
-            *(store.open_preview(preview, lease) for preview in previews),
+        previews, _ = await asyncio.gather(
+            asyncio.gather(*(store.open_preview(_preview(row), lease) for row in end.outbox)),
+            asyncio.gather(*(store.commit(commit) for commit in begin)),
         )
         await asyncio.gather(
             store.commit(end),
-            *(store.sent(preview.id, _PLATFORM_ID, end.at) for preview in previews),
-            store.claim(end.at, lease),
+            *(store.sent(row, _PLATFORM_ID, end.at) for _, row in previews if row is not None),
         )
-        await send_all(store, [end])
+        await send_all(store, end.at)
 
 
-async def send_all(outbox: Outbox, commits: Sequence[Commit]) -> None:
-    promised = [(row.id, commit.at) for commit in commits for row in commit.outbox]
-    await asyncio.gather(*(outbox.sent(name, _PLATFORM_ID, at) for name, at in promised))
+async def send_all(outbox: Outbox, at: datetime) -> None:
+    while rows := await outbox.claim(at, Lease("benchmark", at)):
+        await asyncio.gather(*(outbox.sent(row, _PLATFORM_ID, at) for row in rows))
 
 
 def _preview(answer: OutboxMessage) -> OutboxMessage:

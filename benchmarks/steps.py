@@ -42,9 +42,10 @@ class TimedStore(SqlStore):
         self.kind = ""
         self.newest: list[Commit] = []
 
-    async def commit(self, commit: Commit) -> None:
-        await self.watch.time(self.kind, super().commit(commit))
+    async def commit(self, commit: Commit) -> int:
+        stream = await self.watch.time(self.kind, super().commit(commit))
         self.newest = [commit]
+        return stream
 
 
 class Stand:
@@ -66,7 +67,7 @@ class Stand:
             self._talk = Talk(self._sessions, self._clock, f"new{self._people}")
         self.store.kind = kind
         await self.whole.time(kind, self._talk.step(kind))
-        await send_all(self.store, self.store.newest)
+        await send_all(self.store, self.store.newest[-1].at)
 
 
 class RawStand:

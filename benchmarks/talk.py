@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Literal, get_args
 
+from msgspec.structs import replace
+
 from core.domain import inputs as ask
 from core.domain.decide import decide
 from core.domain.events import Event
@@ -96,8 +98,9 @@ class Tape(MemoryStore):
     async def load(self, key: str) -> Stored:
         return Stored(None, ())
 
-    async def commit(self, commit: Commit) -> None:
-        self.commits.append(commit)
+    async def commit(self, commit: Commit) -> int:
+        self.commits.append(replace(commit, stream=None))
+        return 0
 
 
 def sessions_on(store: SessionStore, clock: Ticks) -> Sessions:

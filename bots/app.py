@@ -194,6 +194,7 @@ class Service:
         if isinstance(self.model, LiteLLMModel):
             self._tasks.append(asyncio.create_task(self._load(self.model)))
         await insist(self._clock, self._recovery.run)
+        self._aside.catch_up()
         await self._audit.look()
         self._tasks.append(asyncio.create_task(self._delivery.run()))
         self._keeper.start()
@@ -259,10 +260,12 @@ class Service:
     async def reading(self) -> Reading:
         """Raises StorageError, TimeoutError."""
         async with asyncio.timeout(WRITE_SECONDS):
-            ledger, undelivered = await self._store.ledger(), await self._store.undelivered()
-        ready, _ = await self.readiness()
+            ready, _ = await self.readiness()
+            undelivered = await self._store.undelivered()
         health = {name: adapter.health() for name, adapter in self.adapters.items()}
-        return Reading(ready=ready, ledger=ledger, undelivered=undelivered, health=health)
+        return Reading(
+            ready=ready, ledger=self._audit.ledger, undelivered=undelivered, health=health
+        )
 
     async def readiness(self) -> tuple[bool, dict[str, Any]]:
         """Whether messages are taken and answered, and if not, why.

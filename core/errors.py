@@ -3,6 +3,7 @@
 StillhereError
 ├── TransientError          try again later
 │   └── StorageError        the commit did not happen, or it is not known whether it did
+│       └── UnstorableError it did not happen, and the same one never will
 ├── PermanentError          trying again cannot help
 ├── UnknownOutcomeError     the request may have gone out; its effect must be looked up or risked
 ├── ConflictError           someone wrote first: load and decide again
@@ -31,6 +32,10 @@ class TransientError(StillhereError):
 
 class StorageError(TransientError):
     """The database failed; what was to be written is not known to be there."""
+
+
+class UnstorableError(StorageError):
+    """The database refuses what is in it; nothing is stored, and trying again cannot help."""
 
 
 class PermanentError(StillhereError):

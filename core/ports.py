@@ -48,17 +48,19 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
     """The unit of work, as a value: all of it is stored, or nothing.
 
     ``log`` starts at ``expected_seq + 1`` without gaps; it may be empty, to take a lease or to
-    store a snapshot. ``settled`` gives inbox rows their outcome, the row of ``inbox`` included; a
-    row is pending until then. ``owed`` is how many messages of its user the session still has to
-    answer after ``log``. With a ``lease`` the session is taken, or kept, for its owner; with
-    None the lease stays as it is, and it is let go when ``open_turn`` is False. ``snapshot`` is the
-    state after ``log``, to be cached.
+    store a snapshot. ``stream`` is the number of the log that it follows: 0 for a key that has
+    none, None for whichever is there. ``settled`` gives inbox rows their outcome, the row of
+    ``inbox`` included; a row is pending until then. ``owed`` is how many messages of its user the
+    session still has to answer after ``log``. With a ``lease`` the session is taken, or kept, for
+    its owner; with None the lease stays as it is, and it is let go when ``open_turn`` is False.
+    ``snapshot`` is the state after ``log``, to be cached.
     """
 
     key: str
     expected_seq: int
     at: datetime
     log: tuple[Recorded, ...]
+    stream: int | None = None
     session_id: str = ""
     open_turn: bool = False
     owed: int = 0
@@ -74,10 +76,15 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Stored(msgspec.Struct, frozen=True):
-    """What is known of a key: the newest readable snapshot, if any, and the log after it."""
+    """What is known of a key: the newest readable snapshot, if any, and the log after it.
+
+    ``stream`` is the log's number: no other has it, before or after, under this key or another; 0
+    for an unknown key.
+    """
 
     snapshot: SessionState | None
     log: tuple[Recorded, ...]
+    stream: int = 0
 
 
 class StreamInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,7 +95,35 @@ class StreamInfo(msgspec.Struct, frozen=True, kw_only=True):
     updated_at: datetime
 
 
-class SessionStore(Protocol):
+RawRow = Mapping[str, Any]
+"""A row as the database holds it, believed in nothing; bytes that are no UTF-8 text stand in it as
+Python's «surrogateescape» has them."""
+
+
+class RawHead(msgspec.Struct, frozen=True):
+    """A key's own row and its snapshot's. ``tail`` is the newest event that is there, whatever the
+    row says; ``number`` is the log's."""
+
+    stream: RawRow
+    snapshot: RawRow | None
+    tail: int
+    number: int
+
+
+class RawLogs(Protocol):
+    """What is stored of a key, readable or not, so that it can be copied out. Raises
+    StorageError."""
+
+    async def raw_head(self, key: str) -> RawHead | None:
+        """None for an unknown key."""
+        ...
+
+    async def raw_events(self, key: str, after: int | None, limit: int) -> tuple[RawRow, ...]:
+        """In order of ``seq``, those after that one, or from the very first."""
+        ...
+
+
+class SessionStore(RawLogs, Protocol):
     """The logs of all keys, with all that is stored in the same transaction."""
 
     async def load(self, key: str) -> Stored:
@@ -109,18 +144,20 @@ class SessionStore(Protocol):
         """Just these events (up to a few hundred), in the order of ``seq``. Raises as ``load``."""
         ...
 
-    async def commit(self, commit: Commit) -> None:
-        """Returns when everything is on disk. Nothing is stored when it raises:
+    async def commit(self, commit: Commit) -> int:
+        """Returns the log's number when everything is on disk. Nothing is stored when it raises:
 
         DuplicateError if the inbox row is there already; ConflictError if the log is not at
-        ``expected_seq``, or an owner is granted while another one exists; LeaseLostError if a
-        ``lease`` is asked for while another owner's is not over at ``commit.at``. StorageError when
+        ``expected_seq``, or is another than ``stream``, or an owner is granted while another one
+        exists; LeaseLostError if a ``lease`` is asked for while another owner's is not over at
+        ``commit.at``; UnstorableError if the database never takes what is in it. StorageError when
         the database failed: then it is not known whether the commit is there; load and look.
         """
         ...
 
-    async def renew(self, keys: tuple[str, ...], lease: Lease) -> tuple[str, ...]:
-        """Moves the end of the leases that ``lease.owner`` still holds; returns their keys."""
+    async def renew(self, keys: tuple[str, ...], lease: Lease) -> Mapping[str, int]:
+        """Moves the end of the leases that ``lease.owner`` still holds; returns their keys, each
+        with the number at which its log is."""
         ...
 
     async def abandoned(
@@ -133,42 +170,23 @@ class SessionStore(Protocol):
         """Newest first."""
         ...
 
-    async def set_aside(self, key: str, at: datetime, first: Commit | None = None) -> str:
-        """Moves the whole log of the key and its snapshot, unread, to its ``aside_key``, which it
-        returns; nothing of it is deleted, the timers that it asked for are cleared, and the old key
-        is unknown again; what it had taken and not answered has failed. ``first`` begins the old
-        key's next log, in one with it. Raises StorageError, and as ``commit``; then nothing moved.
+    async def set_aside(
+        self, key: str, stream: int, at: datetime, first: Commit | None = None
+    ) -> str:
+        """Moves the whole of this log of the key and its snapshot, unread, to its ``aside_key``,
+        which it returns; nothing of it is deleted, the timers that it asked for are cleared, and
+        the old key is unknown again; what it had taken and not answered has failed. ``first``
+        begins the old key's next log, in one with it. Raises ConflictError when another log is
+        there by now, or none; StorageError, and as ``commit``. Then nothing moved.
         """
         ...
 
+    async def asides(self) -> tuple[str, ...]:
+        """The keys under which logs that were set aside are kept, oldest first. It reads every key;
+        raises StorageError."""
+        ...
+
     async def artifact(self, artifact_id: str) -> str | None: ...
-
-
-RawRow = Mapping[str, Any]
-"""A row as the database holds it, believed in nothing; bytes that are no UTF-8 text stand in it as
-Python's «surrogateescape» has them."""
-
-
-class RawHead(msgspec.Struct, frozen=True):
-    """A key's own row and its snapshot's. ``tail`` is the newest event that is there, whatever the
-    row says."""
-
-    stream: RawRow
-    snapshot: RawRow | None
-    tail: int
-
-
-class RawLogs(Protocol):
-    """What is stored of a key, readable or not, so that it can be copied out. Raises
-    StorageError."""
-
-    async def raw_head(self, key: str) -> RawHead | None:
-        """None for an unknown key."""
-        ...
-
-    async def raw_events(self, key: str, after: int | None, limit: int) -> tuple[RawRow, ...]:
-        """In order of ``seq``, those after that one, or from the very first."""
-        ...
 
 
 class Quarantine(Protocol):
@@ -179,15 +197,24 @@ class Quarantine(Protocol):
         StorageError."""
         ...
 
+    async def missing(self, kept: tuple[str, ...]) -> tuple[str, ...]:
+        """Those of which there is no copy."""
+        ...
+
 
 class Claimed(msgspec.Struct, frozen=True, kw_only=True):
-    """A row to be sent now. ``attempts`` counts this one, from 1.
+    """A row in the hands of who claimed it. ``position`` is its place in the outbox, which it keeps
+    whatever becomes of its session; ``attempts`` counts this claim, from 1; ``doubts`` how often
+    its outcome was unknown.
 
-    ``preview_id`` is the platform's id of the preview message that the row ``edits``, or empty.
+    ``preview_id`` is the platform's id of the preview message that the row ``edits``, or of the
+    preview itself; or empty.
     """
 
     message: OutboxMessage
+    position: int
     attempts: int
+    doubts: int = 0
     preview_id: str = ""
 
 
@@ -197,7 +224,9 @@ class Outbox(Protocol):
     The rows of one ``address.lane`` are sent in the order of their commits: a row can be claimed
     when it is pending, its ``not_before`` has passed, and no earlier row of its lane is pending,
     sending or unknown. Preview rows are never claimed, and hold up their lane only while sending.
-    All methods raise StorageError.
+    Who settles a row hands back what was claimed: except for ``sent``, which is a fact whoever
+    knows it, it counts only as long as nobody has claimed the row since. All methods raise
+    StorageError.
     """
 
     async def claim(
@@ -206,18 +235,18 @@ class Outbox(Protocol):
         """Marks rows sending under the lease, at most one a lane. No two claims share a row."""
         ...
 
-    async def sent(self, message_id: str, platform_id: str, at: datetime) -> None: ...
+    async def sent(self, row: Claimed, platform_id: str, at: datetime) -> None: ...
 
-    async def retry(self, message_id: str, not_before: datetime, error: str) -> None:
+    async def retry(self, row: Claimed, not_before: datetime, error: str) -> None:
         """Back to pending: it is proved that nothing was sent, or a double is accepted."""
         ...
 
-    async def give_up(self, message_id: str, error: str, at: datetime) -> None:
+    async def give_up(self, row: Claimed, error: str, at: datetime) -> None:
         """Failed for good."""
         ...
 
-    async def unknown(self, message_id: str, error: str) -> None:
-        """The request may have gone out."""
+    async def unknown(self, row: Claimed, error: str) -> None:
+        """The request may have gone out. Of a preview that is out: nobody knows what it shows."""
         ...
 
     async def unsettled(
@@ -227,10 +256,12 @@ class Outbox(Protocol):
         previews excepted. Oldest first."""
         ...
 
-    async def open_preview(self, message: OutboxMessage, lease: Lease) -> tuple[PreviewState, str]:
-        """Makes the preview's row, sending, where there is none: («opened», ""). Otherwise
-        («sent», the platform's id), or («lost», "") when it failed or its outcome is unknown.
-        («held», "") and no row while an older message of the lane is still to be sent."""
+    async def open_preview(
+        self, message: OutboxMessage, lease: Lease
+    ) -> tuple[PreviewState, Claimed | None]:
+        """Makes the preview's row, sending, where there is none: («opened», the row). Otherwise
+        («sent», the row), or («lost», None) when it failed or its outcome is unknown. («held»,
+        None) and no row while an older message of the lane is still to be sent."""
         ...
 
     async def backlog(self) -> dict[str, int]:
@@ -303,7 +334,7 @@ class Files(Protocol):
         ...
 
 
-class Store(SessionStore, RawLogs, Outbox, Timers, Directory, Files, Protocol):
+class Store(SessionStore, Outbox, Timers, Directory, Files, Protocol):
     """One database behind all of them, so that a commit can span them."""
 
     async def close(self) -> None: ...

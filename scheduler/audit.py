@@ -26,11 +26,15 @@ class Audit:
         )
 
     async def look(self) -> None:
-        """Safe late, early, twice and on two machines."""
+        """Safe late, early, twice and on two machines. Never raises: an account that cannot be read
+        makes nothing worse."""
         try:
             now = await self._directory.ledger()
         except StorageError as error:
             log.warning("ledger not read", error=str(error))
+            return
+        except Exception:
+            log.exception("ledger not read")
             return
         before, self.ledger = self.ledger, now
         for platform, ledger in now.items():

@@ -1,12 +1,19 @@
 """What has to be done by the clock; each job is safe late, early, twice and on two machines."""
 
 from collections.abc import Callable
+from datetime import datetime
 
 import structlog
 
 from core.domain import inputs as ask
-from core.domain.outputs import Timer
-from core.errors import BrokenDataError, ConflictError, IllegalEventError, StorageError
+from core.domain.outputs import Timer, timers
+from core.errors import (
+    BrokenDataError,
+    ConflictError,
+    IllegalEventError,
+    StorageError,
+    UnstorableError,
+)
 from core.ports import Clock, Timers
 from core.runtime.recovery import Recovery
 from core.runtime.retrying import Seldom
@@ -39,34 +46,41 @@ class Jobs:
         now, served = self._clock.now(), self._sessions.platforms
         try:
             for timer in await self._timers.due(now, platforms=served):
-                await self._fire(timer)
+                await self._fire(timer, now)
         except StorageError as error:
             self._seldom.warn("timers not read", error)
 
-    async def _fire(self, timer: Timer) -> None:
+    async def _fire(self, timer: Timer, now: datetime) -> None:
+        """Whatever is the matter with one, the others ring. Raises StorageError."""
         try:
-            answered = await self._sessions.ask(timer.key, self._wish(timer))
+            await self._ring(timer, now)
+        except StorageError:
+            raise
+        except Exception:
+            log.exception("timer not fired", timer=timer.id)
+
+    async def _ring(self, timer: Timer, now: datetime) -> None:
+        try:
+            if not await self._sessions.ask(timer.key, _wish(timer, now)):
+                await self._clear_stale(timer)
         except ConflictError as error:
             log.info("timer is another's", timer=timer.id, error=str(error))
             return
+        except UnstorableError as error:
+            self._seldom.warn(f"timer {timer.id} cannot be answered", error)
+            return
         except BrokenDataError as error:
             await self._recovery.give_up(timer.key, error)
-            answered = False
+            await self._timers.clear(timer)
         except IllegalEventError:
             log.exception("timer of a broken session", timer=timer.id)
-            answered = False
-        if not answered:
             await self._timers.clear(timer)
 
-    def _wish(self, timer: Timer) -> ask.Input:
-        now = self._clock.now()
-        match timer.kind:
-            case "idle" | "daily":
-                return ask.Expire(at=now)
-            case "reminder":
-                return ask.Remind(at=now, reminder_id=timer.data)
-            case "wake":
-                return ask.Wake(at=now, turn=int(timer.data))
+    async def _clear_stale(self, timer: Timer) -> None:
+        """What the session still waits for stays, however often it is asked too early."""
+        state = await self._sessions.state(timer.key)
+        if timers(state, self._sessions.policy).get(timer.id) != timer:
+            await self._timers.clear(timer)
 
     async def renew_leases(self) -> None:
         try:
@@ -79,3 +93,13 @@ class Jobs:
             await self._recovery.run()
         except StorageError as error:
             self._seldom.warn("abandoned turns not read", error)
+
+
+def _wish(timer: Timer, now: datetime) -> ask.Input:
+    match timer.kind:
+        case "idle" | "daily":
+            return ask.Expire(at=now)
+        case "reminder":
+            return ask.Remind(at=now, reminder_id=timer.data)
+        case "wake":
+            return ask.Wake(at=now, turn=int(timer.data))

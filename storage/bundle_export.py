@@ -2,11 +2,12 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -19,6 +20,8 @@ from storage.bundle_files import BundleFolder
 from storage.codec import Codec, EventRow
 
 PAGE = 1_000
+
+T = TypeVar("T")
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,22 +38,47 @@ async def export(logs: RawLogs, request: Request, codec: Codec | None = None) ->
     """None for a key that is unknown. A log that cannot be read goes out as it is, to its last
     row; a sound one to where it ended when the export began.
 
-    Raises StorageError, OSError; FileExistsError where the target is there already.
+    Cancelled, it leaves nothing, or all of it. Raises StorageError, OSError; FileExistsError where
+    the target is there already.
     """
     head = await logs.raw_head(request.key)
     if head is None:
         return None
-    work = await asyncio.to_thread(_Work, request, head, codec or Codec())
+    begun: list[_Work] = []
     try:
+        work = await _to_its_end(lambda: _begin(begun, request, head, codec or Codec()))
         after: int | None = None
         while rows := await logs.raw_events(request.key, after, PAGE):
             after = rows[-1]["seq"]
-            if not await asyncio.to_thread(work.add, rows):
+            if not await _to_its_end(partial(work.add, rows)):
                 break
-        return await asyncio.to_thread(work.finish)
+        return await _to_its_end(work.finish)
     except BaseException:
-        work.folder.drop()
+        for work in begun:
+            await _to_its_end(work.folder.drop)
         raise
+
+
+async def _to_its_end(work: Callable[[], T]) -> T:
+    """In a thread, which no cancellation reaches: who is cancelled hears of it when it has ended,
+    so that nothing is still being written to what is then dropped."""
+    thread = asyncio.get_running_loop().run_in_executor(None, work)
+    cancelled: asyncio.CancelledError | None = None
+    while not thread.done():
+        try:
+            await asyncio.wait({thread})
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        thread.exception()
+        raise cancelled
+    return thread.result()
+
+
+def _begin(begun: "list[_Work]", request: Request, head: RawHead, codec: Codec) -> "_Work":
+    work = _Work(request, head, codec)
+    begun.append(work)
+    return work
 
 
 class _Work:

@@ -30,7 +30,10 @@ class Ground:
         heads: Mapping[str, Head] | None = None,
         inbox: Iterable[InboxId] = (),
         owner: tuple[str, str] | None = None,
+        streams: Mapping[str, int] | None = None,
     ) -> None:
+        """``streams`` are the numbers of the logs that are there before."""
+        self.streams: Mapping[str, int] = {} if streams is None else streams
         self.before = heads or {}
         self.heads = dict(self.before)
         self.inbox = set(inbox)
@@ -40,6 +43,9 @@ class Ground:
         """Raises what ``SessionStore.commit`` names; nothing has changed then."""
         if commit.inbox is not None and commit.inbox in self.inbox:
             raise DuplicateError(f"{commit.key}: {commit.inbox} was taken before")
+        number = self.streams.get(commit.key, 0)
+        if commit.stream not in (None, number):
+            raise ConflictError(f"{commit.key}: log {number} is there, not {commit.stream}")
         head = _advance(self.heads.get(commit.key, Head()), commit)
         owner = _granted(self.owner, commit.access)
         self.heads[commit.key] = head

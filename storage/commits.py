@@ -14,6 +14,8 @@ from storage.rows import Prepared, Row
 from storage.tables import access, artifacts, events, inbox, outbox, snapshots, streams, timers
 
 _HEAD = tuple(Head.__struct_fields__)
+Failed = Sequence[tuple[str, str]]
+"""Platform and key of each message."""
 
 
 class Commits:
@@ -59,16 +61,19 @@ class Commits:
         self._count = adding(dialect)
 
     def apply(
-        self, connection: sa.Connection, work: Sequence[Prepared]
-    ) -> list[StillhereError | None]:
-        """None for each that is stored, its own error for each that is not."""
+        self, connection: sa.Connection, work: Sequence[Prepared], failed: Failed = ()
+    ) -> list[int | StillhereError]:
+        """The number of its log for each that is stored, its own error for each that is not.
+        ``failed`` are messages that fail in the same transaction, to be counted with the rest."""
         ids, ground, moves = self._look(connection, work)
-        results = [_admitted(ground, prepared) for prepared in work]
-        stored = [prepared for prepared, error in zip(work, results, strict=True) if error is None]
+        errors = [_admitted(ground, prepared) for prepared in work]
+        stored = [prepared for prepared, error in zip(work, errors, strict=True) if error is None]
         if stored:
             self._write(connection, ids, ground, stored)
-            self._write_counts(connection, moves, stored)
-        return results
+        for platform, key in failed:
+            moves.move(platform, key, "failed")
+        self._write_counts(connection, moves, stored)
+        return [error or ids[one.commit.key] for one, error in zip(work, errors, strict=True)]
 
     def _look(
         self, connection: sa.Connection, work: Sequence[Prepared]
@@ -83,7 +88,7 @@ class Commits:
         if any(prepared.access for prepared in work):
             row = connection.execute(self._owner).first()
             owner = (row[0], row[1]) if row else None
-        return ids, Ground(heads, known, owner), Moves(known)
+        return ids, Ground(heads, known, owner, dict(ids)), Moves(known)
 
     def _look_up(
         self, connection: sa.Connection, work: Sequence[Prepared]

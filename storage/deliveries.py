@@ -12,18 +12,20 @@ from core.domain.messages import OutboxMessage
 from core.ports import Claimed, Lease, Platforms, PreviewState
 from storage.codec import clean, micros
 from storage.engine import DialectName, first_part, insert, of_platforms
-from storage.rows import Row, claimed, preview_row
+from storage.rows import Row, claimed, preview_claimed, preview_row
 from storage.tables import outbox
 
 OF_LANE = "{}:%"
 _holds = outbox.c.holds
 _is_message = outbox.c.kind != "preview"
+_doubted: Row = {"state": "unknown", "holds": _is_message, "doubts": outbox.c.doubts + 1}
 _preview = outbox.alias("preview")
 _ROW = (
     outbox.c.position,
     outbox.c.id,
     outbox.c.body,
     outbox.c.attempts,
+    outbox.c.doubts,
     sa.select(_preview.c.platform_id)
     .where(_preview.c.id == outbox.c.edits, _preview.c.state == "sent")
     .scalar_subquery()
@@ -54,7 +56,7 @@ _CLAIM = (
 _ABANDON = (
     sa.update(outbox)
     .where(_holds, outbox.c.state == "sending", outbox.c.lease_until <= sa.bindparam("now"))
-    .values(state="unknown", holds=_is_message, error="the sender went away")
+    .values(**_doubted, error="the sender went away")
 )
 _UNKNOWN = (
     sa.select(*_ROW)
@@ -66,10 +68,13 @@ _UNKNOWN = (
 _unsent = (outbox.c.state != sa.literal_column("'sent'"), _is_message)
 _BACKLOG = sa.select(outbox.c.state, sa.func.count()).where(*_unsent).group_by(outbox.c.state)
 _of_id = outbox.c.id == sa.bindparam("of_id")
+_of_position = outbox.c.position == sa.bindparam("of_position")
+_of_claim = sa.and_(_of_position, outbox.c.attempts == sa.bindparam("of_attempts"))
+"""The claim that was made, and none after it."""
 _under_way = outbox.c.state.in_(("sending", "unknown"))
 _SENT = (
     sa.update(outbox)
-    .where(_of_id, outbox.c.state != "sent")
+    .where(_of_position, outbox.c.state != "sent")
     .values(
         state="sent",
         holds=False,
@@ -81,7 +86,7 @@ _SENT = (
 )
 _RETRY = (
     sa.update(outbox)
-    .where(_of_id, _under_way)
+    .where(_of_claim, _under_way)
     .values(
         state="pending",
         holds=_is_message,
@@ -91,15 +96,22 @@ _RETRY = (
 )
 _GIVE_UP = (
     sa.update(outbox)
-    .where(_of_id, outbox.c.state != "sent")
+    .where(_of_claim, _under_way)
     .values(state="failed", holds=False, error=sa.bindparam("why"), ended_at=sa.bindparam("at"))
 )
 _NOT_KNOWN = (
     sa.update(outbox)
-    .where(_of_id, outbox.c.state == "sending")
-    .values(state="unknown", holds=_is_message, error=sa.bindparam("why"))
+    .where(
+        _of_claim,
+        sa.or_(outbox.c.state == "sending", sa.and_(outbox.c.state == "sent", ~_is_message)),
+    )
+    .values(**_doubted, error=sa.bindparam("why"))
 )
-_OLD_PREVIEW = sa.select(outbox.c.state, outbox.c.platform_id).where(_of_id).with_for_update()
+_OLD_PREVIEW = (
+    sa.select(outbox.c.position, outbox.c.attempts, outbox.c.state, outbox.c.platform_id)
+    .where(_of_id)
+    .with_for_update()
+)
 _OTHERS = (
     sa.select(outbox.c.id)
     .where(_holds, outbox.c.lane == sa.bindparam("of_lane"), outbox.c.id != sa.bindparam("of_id"))
@@ -107,7 +119,7 @@ _OTHERS = (
 )
 _REOPEN = (
     sa.update(outbox)
-    .where(_of_id)
+    .where(_of_position)
     .values(
         state="sending",
         holds=True,
@@ -152,28 +164,34 @@ def _readable(connection: sa.Connection, rows: Iterable[Any], begun: int = 0) ->
     found: list[Claimed] = []
     for row in rows:
         try:
-            found.append(claimed(row.id, row.body, row.attempts + begun, row.preview_id))
+            found.append(claimed(row._mapping, row.preview_id, row.attempts + begun))
         except (msgspec.MsgspecError, ValueError, TypeError, RecursionError):
-            connection.execute(_GIVE_UP, {"of_id": row.id, "why": "unreadable", "at": 0})
+            place = {"of_position": row.position, "of_attempts": row.attempts + begun}
+            connection.execute(_GIVE_UP, {**place, "why": "unreadable", "at": 0})
     return found
 
 
 def open_preview(
     connection: sa.Connection, dialect: DialectName, message: OutboxMessage, lease: Lease
-) -> tuple[PreviewState, str]:
+) -> tuple[PreviewState, Claimed | None]:
     """One that is pending again was proved not to be out: it is opened anew."""
     row = preview_row(message, lease)
-    old = connection.execute(_OLD_PREVIEW, {"of_id": row["id"]}).first()
-    if old is not None and old.state != "pending":
-        return ("sent", old.platform_id) if old.state == "sent" else ("lost", "")
+    found = connection.execute(_OLD_PREVIEW, {"of_id": row["id"]}).mappings().first()
+    old: Row | None = dict(found) if found else None
+    if old is not None and old["state"] == "sent":
+        return "sent", preview_claimed(message, old)
+    if old is not None and old["state"] != "pending":
+        return "lost", None
     if connection.execute(_OTHERS, {"of_id": row["id"], "of_lane": row["lane"]}).first():
-        return "held", ""
+        return "held", None
     if old is None:
-        connection.execute(insert(dialect, outbox), row)
+        opening = insert(dialect, outbox).returning(outbox.c.position)
+        row["position"] = connection.execute(opening, row).scalar_one()
     else:
-        again = {"owner": lease.owner, "lease_until": row["lease_until"], "of_id": row["id"]}
-        connection.execute(_REOPEN, again)
-    return "opened", ""
+        row |= {"position": old["position"], "attempts": old["attempts"] + 1}
+        again = {"owner": lease.owner, "lease_until": row["lease_until"]}
+        connection.execute(_REOPEN, {**again, "of_position": old["position"]})
+    return "opened", preview_claimed(message, row)
 
 
 def backlog(connection: sa.Connection) -> dict[str, int]:
@@ -189,12 +207,20 @@ def undelivered(connection: sa.Connection, dialect: DialectName) -> dict[str, di
     return found
 
 
-def sent_row(message_id: str, platform_id: str, at: datetime) -> Row:
-    return {"of_id": clean(message_id), "to_platform_id": clean(platform_id), "at": micros(at)}
+def sent_row(row: Claimed, platform_id: str, at: datetime) -> Row:
+    return {
+        "of_position": row.position,
+        "to_platform_id": clean(platform_id),
+        "at": micros(at),
+    }
 
 
-def ended_row(message_id: str, error: str, at: datetime) -> Row:
-    return {"of_id": clean(message_id), "why": clean(error), "at": micros(at)}
+def ended_row(row: Claimed, error: str, at: datetime) -> Row:
+    return {**doubtful_row(row, error), "at": micros(at)}
+
+
+def doubtful_row(row: Claimed, error: str) -> Row:
+    return {"of_position": row.position, "of_attempts": row.attempts, "why": clean(error)}
 
 
 def mark_sent(connection: sa.Connection, rows: Sequence[Row]) -> list[None]:

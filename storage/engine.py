@@ -9,14 +9,19 @@ from typing import Literal, Protocol, TypeVar
 import msgspec
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, SQLAlchemyError
 
-from core.errors import StillhereError, StorageError
+from core.errors import StillhereError, StorageError, UnstorableError
 from core.ports import Platforms
 
 T = TypeVar("T")
 Work = Callable[[sa.Connection], T]
 DialectName = Literal["sqlite", "postgresql"]
+
+
+_OF_THE_DATA = ("22", "23", "54")
+"""The classes of PostgreSQL's errors that are about what is to be stored, not about when: data,
+constraints, limits. https://www.postgresql.org/docs/current/errcodes-appendix.html"""
 
 
 class RefusedError(StorageError):
@@ -46,7 +51,7 @@ class Database(Protocol):
 
     async def write(self, work: Work[T]) -> T:
         """In one transaction that is on disk when this returns; nothing is stored when it raises
-        RefusedError or an error of ``work`` itself. One call at a time."""
+        RefusedError, UnstorableError or an error of ``work`` itself. One call at a time."""
         ...
 
     async def read(self, work: Work[T]) -> T: ...
@@ -66,7 +71,15 @@ def transact(connection: sa.Connection, work: Work[T]) -> T:
         except DBAPIError as error:
             if error.connection_invalidated:
                 raise
-            raise RefusedError(_short(error)) from error
+            kind = UnstorableError if _is_of_the_data(error) else RefusedError
+            raise kind(_short(error)) from error
+
+
+def _is_of_the_data(error: DBAPIError) -> bool:
+    state = getattr(error.orig, "sqlstate", None)
+    if isinstance(state, str):
+        return state.startswith(_OF_THE_DATA)
+    return isinstance(error, IntegrityError | DataError)
 
 
 @contextmanager

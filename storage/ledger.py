@@ -9,6 +9,7 @@ import sqlalchemy as sa
 
 from core.domain.keys import platform_of
 from core.domain.ledger import Ledger
+from core.errors import BrokenDataError
 from core.ports import InboxId, Outcome, Unowed
 from storage.codec import moment
 from storage.engine import DialectName, insert
@@ -103,6 +104,8 @@ def read(connection: sa.Connection) -> dict[str, Ledger]:
 
 def _part(row: sa.Row[Any]) -> tuple[str, Ledger]:
     name, accepted, answered, failed, discarded, owed = tuple(row)
+    if not isinstance(owed, int):
+        raise BrokenDataError(f"{name}: owes {owed!r}")
     if owed:
         return platform_of(name), Ledger(pending=owed)
     return name, Ledger(accepted=accepted, answered=answered, failed=failed, discarded=discarded)

@@ -9,10 +9,10 @@ from itertools import islice
 from msgspec.structs import asdict, replace
 
 from core.domain.events import Recorded, Role
-from core.domain.keys import aside_key, aside_name, platform_of, platform_of_lane
+from core.domain.keys import aside_key, aside_name, key_of_aside, platform_of, platform_of_lane
 from core.domain.ledger import Ledger
 from core.domain.messages import OutboxMessage
-from core.errors import StillhereError, StorageError
+from core.errors import ConflictError, StillhereError, StorageError
 from core.ports import (
     AccessGrant,
     Claimed,
@@ -34,7 +34,7 @@ from storage.files import sha_of
 from storage.ledger import Moves, added_up, counted, settled_id
 from storage.raw import SNAPSHOT
 from storage.reads import these, whole_log
-from storage.rows import Prepared, Row, claimed, prepare, preview_row, timer
+from storage.rows import Prepared, Row, claimed, prepare, preview_claimed, preview_row, timer
 
 
 class MemoryStore:
@@ -42,12 +42,17 @@ class MemoryStore:
 
     def __init__(self, codec: Codec | None = None) -> None:
         self._codec = codec or Codec()
-        self._ground = Ground()
+        self._numbers: dict[str, int] = {}
+        """Those of the logs, by key."""
+        self._last_number = 0
+        self._ground = Ground(streams=self._numbers)
         self._logs: dict[str, list[EventRow]] = {}
         self._snapshots: dict[str, Row] = {}
         self._inbox: dict[InboxId, Row] = {}
         self._counts: dict[str, Ledger] = {}
         self._outbox: dict[str, Row] = {}
+        self._places: dict[int, Row] = {}
+        """The rows of the outbox once more, by position."""
         self._timers: dict[str, Row] = {}
         self._access: dict[tuple[str, str], Role] = {}
         self._artifacts: dict[str, str] = {}
@@ -65,7 +70,8 @@ class MemoryStore:
         state = None
         if row is not None and row["seq"] <= head.seq:
             state = snapshot(key, row["seq"], row["version"], row["data"])
-        return Stored(state, self._log(key, 1 if state is None else state.seq + 1, head.seq))
+        log = self._log(key, 1 if state is None else state.seq + 1, head.seq)
+        return Stored(state, log, self._numbers.get(key, 0))
 
     async def events(
         self, key: str, first: int = 1, last: int | None = None
@@ -84,14 +90,17 @@ class MemoryStore:
         rows = [row for row in self._logs.get(key, []) if row.seq in set(wanted)]
         return these(self._codec, key, rows, wanted)
 
-    async def commit(self, commit: Commit) -> None:
+    async def commit(self, commit: Commit) -> int:
         prepared = prepare(commit, self._codec)
         await self._turn()
         self._ground.admit(prepared.commit)
-        self._store(prepared)
+        return self._store(prepared)
 
-    def _store(self, prepared: Prepared) -> None:
+    def _store(self, prepared: Prepared) -> int:
         key = prepared.commit.key
+        if key not in self._numbers:
+            self._last_number += 1
+            self._numbers[key] = self._last_number
         settled = [name for row in prepared.settled if (name := settled_id(row)) in self._inbox]
         moves = Moves({name: self._inbox[name]["outcome"] for name in settled})
         moves.add(prepared)
@@ -105,7 +114,8 @@ class MemoryStore:
         for row in prepared.settled:
             if (name := settled_id(row)) in self._inbox:
                 self._inbox[name]["outcome"] = row["outcome"]
-        self._outbox.update((row["id"], row) for row in prepared.outbox)
+        for row in prepared.outbox:
+            self._promise(row)
         for timer_id in prepared.cleared:
             self._timers.pop(timer_id, None)
         self._timers.update((row["id"], row) for row in prepared.timers)
@@ -116,17 +126,22 @@ class MemoryStore:
             self._artifacts.setdefault(row["id"], row["text"])
         if prepared.snapshot is not None:
             self._snapshots[key] = prepared.snapshot
+        return self._numbers[key]
+
+    def _promise(self, row: Row) -> None:
+        row["position"] = len(self._places) + 1
+        self._places[row["position"]] = self._outbox[row["id"]] = row
 
     def _count(self, moves: Moves) -> None:
         self._counts = added_up([*self._counts.items(), *map(counted, moves.rows())])
 
-    async def renew(self, keys: tuple[str, ...], lease: Lease) -> tuple[str, ...]:
+    async def renew(self, keys: tuple[str, ...], lease: Lease) -> dict[str, int]:
         await self._turn()
         heads = self._ground.heads
         kept = tuple(key for key in keys if key in heads and heads[key].owner == lease.owner)
         for key in kept:
             heads[key] = replace(heads[key], lease_until=micros(lease.until))
-        return kept
+        return {key: heads[key].seq for key in kept}
 
     async def abandoned(
         self, now: datetime, limit: int = 100, platforms: Platforms = None
@@ -154,20 +169,25 @@ class MemoryStore:
         ]
         return tuple(sorted(found, key=lambda info: info.updated_at, reverse=True)[:limit])
 
-    async def set_aside(self, key: str, at: datetime, first: Commit | None = None) -> str:
+    async def set_aside(
+        self, key: str, stream: int, at: datetime, first: Commit | None = None
+    ) -> str:
         follows = None if first is None else prepare(first, self._codec)
         await self._turn()
+        if self._numbers.get(key) != stream:
+            raise ConflictError(f"{key}: log {stream} is not there any more")
         name, kept_as = aside_name(at), aside_key(key, at)
-        head = self._ground.heads.pop(key, None)
+        head = self._ground.heads.pop(key)
+        del self._numbers[key]
         if follows is not None:
             try:
                 self._ground.admit(follows.commit)
             except StillhereError:
-                self._ground.heads.update({key: head} if head else {})
+                self._ground.heads[key], self._numbers[key] = head, stream
                 raise
-        if head is not None:
-            ended = Head(seq=head.seq, session_id=head.session_id, epoch=head.epoch)
-            self._ground.heads[kept_as] = replace(ended, updated_at=micros(at))
+        ended = Head(seq=head.seq, session_id=head.session_id, epoch=head.epoch)
+        self._ground.heads[kept_as] = replace(ended, updated_at=micros(at))
+        self._numbers[kept_as] = stream
         self._logs[kept_as] = self._logs.pop(key, [])
         if key in self._snapshots:
             self._snapshots[kept_as] = self._snapshots.pop(key)
@@ -188,6 +208,10 @@ class MemoryStore:
             self._store(follows)
         return kept_as
 
+    async def asides(self) -> tuple[str, ...]:
+        await self._turn()
+        return tuple(key for key in self._ground.heads if key_of_aside(key) != key)
+
     async def raw_head(self, key: str) -> RawHead | None:
         await self._turn()
         head = self._ground.heads.get(key)
@@ -197,7 +221,7 @@ class MemoryStore:
         snapshot_row = self._snapshots.get(key)
         kept = None if snapshot_row is None else {n: snapshot_row[n] for n in SNAPSHOT}
         log = self._logs.get(key, [])
-        return RawHead(stream, kept, log[-1].seq if log else 0)
+        return RawHead(stream, kept, log[-1].seq if log else 0, self._numbers[key])
 
     async def raw_events(self, key: str, after: int | None, limit: int) -> tuple[RawRow, ...]:
         await self._turn()
@@ -244,37 +268,40 @@ class MemoryStore:
     def _claimed(self, row: Row) -> Claimed:
         preview = self._outbox.get(row["edits"], {})
         preview_id = preview["platform_id"] if preview.get("state") == "sent" else ""
-        return claimed(row["id"], row["body"], row["attempts"], preview_id)
+        return claimed(row, preview_id, row["attempts"])
 
-    async def sent(self, message_id: str, platform_id: str, at: datetime) -> None:
-        changes: Row = {"holds": False, "body": None, "error": "", "ended_at": micros(at)}
-        names = ("pending", "sending", "failed", "unknown")
-        await self._change(
-            message_id, names, state="sent", platform_id=clean(platform_id), **changes
-        )
+    async def sent(self, row: Claimed, platform_id: str, at: datetime) -> None:
+        await self._turn()
+        kept = self._places.get(row.position)
+        if kept is not None and kept["state"] != "sent":
+            changes: Row = {"holds": False, "body": None, "error": "", "ended_at": micros(at)}
+            kept.update(state="sent", platform_id=clean(platform_id), **changes)
 
-    async def retry(self, message_id: str, not_before: datetime, error: str) -> None:
+    async def retry(self, row: Claimed, not_before: datetime, error: str) -> None:
         await self._change(
-            message_id,
+            row,
             ("sending", "unknown"),
             state="pending",
             not_before=micros(not_before),
             error=clean(error),
         )
 
-    async def give_up(self, message_id: str, error: str, at: datetime) -> None:
-        names = ("pending", "sending", "failed", "unknown")
+    async def give_up(self, row: Claimed, error: str, at: datetime) -> None:
         changes: Row = {"holds": False, "error": clean(error), "ended_at": micros(at)}
-        await self._change(message_id, names, state="failed", **changes)
+        await self._change(row, ("sending", "unknown"), state="failed", **changes)
 
-    async def unknown(self, message_id: str, error: str) -> None:
-        await self._change(message_id, ("sending",), state="unknown", error=clean(error))
+    async def unknown(self, row: Claimed, error: str) -> None:
+        allowed = ("sending", "sent") if row.message.kind == "preview" else ("sending",)
+        await self._change(row, allowed, 1, state="unknown", error=clean(error))
 
-    async def _change(self, message_id: str, allowed: tuple[str, ...], **changes: object) -> None:
+    async def _change(
+        self, row: Claimed, allowed: tuple[str, ...], doubts: int = 0, **changes: object
+    ) -> None:
         await self._turn()
-        row = self._outbox.get(clean(message_id))
-        if row is not None and row["state"] in allowed:
-            row.update({"holds": row["kind"] != "preview", **changes})
+        kept = self._places.get(row.position)
+        if kept is not None and kept["state"] in allowed and kept["attempts"] == row.attempts:
+            kept["doubts"] += doubts
+            kept.update({"holds": kept["kind"] != "preview", **changes})
 
     async def unsettled(
         self, now: datetime, limit: int = 100, platforms: Platforms = None
@@ -282,7 +309,8 @@ class MemoryStore:
         await self._turn()
         for row in self._outbox.values():
             if row["state"] == "sending" and row["lease_until"] <= micros(now):
-                row.update(state="unknown", holds=row["kind"] != "preview")
+                holds, doubts = row["kind"] != "preview", row["doubts"] + 1
+                row.update(state="unknown", holds=holds, doubts=doubts)
         open_rows = [
             row
             for row in self._outbox.values()
@@ -290,17 +318,24 @@ class MemoryStore:
         ]
         return tuple(self._claimed(row) for row in open_rows[:limit])
 
-    async def open_preview(self, message: OutboxMessage, lease: Lease) -> tuple[PreviewState, str]:
+    async def open_preview(
+        self, message: OutboxMessage, lease: Lease
+    ) -> tuple[PreviewState, Claimed | None]:
         row = preview_row(message, lease)
         await self._turn()
         old = self._outbox.get(row["id"])
+        if old is not None and old["state"] == "sent":
+            return "sent", preview_claimed(message, old)
         if old is not None and old["state"] != "pending":
-            return ("sent", old["platform_id"]) if old["state"] == "sent" else ("lost", "")
+            return "lost", None
         others = (one for one in self._outbox.values() if one["id"] != row["id"])
         if any(one["holds"] and one["lane"] == row["lane"] for one in others):
-            return "held", ""
-        self._outbox[row["id"]] = row
-        return "opened", ""
+            return "held", None
+        if old is None:
+            self._promise(row)
+        else:
+            old.update({**row, "position": old["position"], "attempts": old["attempts"] + 1})
+        return "opened", preview_claimed(message, old or row)
 
     async def backlog(self) -> dict[str, int]:
         await self._turn()

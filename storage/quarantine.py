@@ -1,5 +1,7 @@
 """Broken logs as bundles in a folder of their own; the truth stays in the database."""
 
+import asyncio
+import os
 import re
 from pathlib import Path
 
@@ -32,6 +34,12 @@ class QuarantineFolder:
         if found is None:
             raise StorageError(f"there is no log {kept_as}")
         return str(target)
+
+    async def missing(self, kept: tuple[str, ...]) -> tuple[str, ...]:
+        return await asyncio.to_thread(self._missing, kept)
+
+    def _missing(self, kept: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(one for one in kept if not os.path.lexists(self._folder / bundle_name(one)))
 
 
 def bundle_name(kept_as: str) -> str:

@@ -35,7 +35,7 @@ def head(connection: sa.Connection, key: str) -> RawHead | None:
     stream: dict[str, Any] = dict(found)
     number, tail = stream.pop("id"), stream.pop("tail")
     snapshot = connection.execute(_SNAPSHOT, {"stream": number}).mappings().first()
-    return RawHead(stream, dict(snapshot) if snapshot else None, tail or 0)
+    return RawHead(stream, dict(snapshot) if snapshot else None, tail or 0, number)
 
 
 def events_of(

@@ -7,6 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from core.domain.events import Recorded, Role
+from core.domain.keys import key_of_aside
 from core.errors import BrokenDataError
 from core.ports import AccessGrant, Platforms, Stored, StreamInfo, Timer
 from storage.codec import Codec, EventRow, micros, moment, snapshot
@@ -74,7 +75,7 @@ def load(connection: sa.Connection, codec: Codec, key: str) -> Stored:
     if isinstance(head.snapshot_seq, int) and head.snapshot_seq <= head.seq:
         state = snapshot(key, head.snapshot_seq, head.version, head.data)
     first = 1 if state is None else state.seq + 1
-    return Stored(state, _log(connection, codec, (head.id, key), (first, head.seq)))
+    return Stored(state, _log(connection, codec, (head.id, key), (first, head.seq)), head.id)
 
 
 def log(
@@ -85,12 +86,20 @@ def log(
         return ()
     if last is None:
         _whole(key, head.seq, head.tail)
-    end = head.seq if last is None else min(last, head.seq)
+    end = head.seq if last is None else _earlier(last, head.seq)
     return _log(connection, codec, (head.id, key), (max(first, 1), end))
 
 
-def _whole(key: str, seq: int, tail: int | None) -> None:
-    """Raises BrokenDataError for events beyond the end, where the next one is to be written."""
+def _earlier(last: int, seq: object) -> int:
+    """SQLite keeps anything in a column of numbers; what is there can still be looked at."""
+    return min(last, seq) if isinstance(seq, int) else last
+
+
+def _whole(key: str, seq: object, tail: object) -> None:
+    """Raises BrokenDataError for events beyond the end, where the next one is to be written, and
+    where there is no telling."""
+    if not isinstance(seq, int) or not isinstance(tail, int | None):
+        raise BrokenDataError(f"{key}: ends at {seq!r}, and its newest event is {tail!r}")
     if tail is not None and tail > seq:
         raise BrokenDataError(f"{key}@{tail}: beyond the end of its log, {seq}")
 
@@ -159,6 +168,14 @@ def _info(row: Row) -> StreamInfo:
     return StreamInfo(**values)
 
 
+def asides(connection: sa.Connection) -> tuple[str, ...]:
+    """Of all keys, in memory: there is no index that finds the end of a text."""
+    wanted = (
+        sa.select(streams.c.key).where(streams.c.key.contains(":aside:")).order_by(streams.c.id)
+    )
+    return tuple(key for key in connection.execute(wanted).scalars() if key_of_aside(key) != key)
+
+
 def due(
     connection: sa.Connection, now: datetime, limit: int, platforms: Platforms = None
 ) -> tuple[Timer, ...]:
@@ -186,7 +203,7 @@ def facts_of(connection: sa.Connection, start: str) -> dict[str, str]:
     wanted = facts.c.name.startswith(start, autoescape=True)
     rows = connection.execute(sa.select(facts.c.name, facts.c.value).where(wanted))
     # LIKE takes no heed of case on SQLite.
-    return {name: value for name, value in rows.tuples() if name.startswith(start)}
+    return {row.name: row.value for row in rows if row.name.startswith(start)}
 
 
 artifact = _one(artifacts.c.text, artifacts.c.id)

@@ -1,5 +1,6 @@
 """A commit as rows, ready to be written; never knows which database will hold them."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -95,6 +96,7 @@ def outbox_row(made: OutboxMessage, at: int) -> Row:
         "error": "",
         "created_at": at,
         "ended_at": 0,
+        "doubts": 0,
     }
 
 
@@ -113,10 +115,25 @@ def preview_row(made: OutboxMessage, lease: Lease) -> Row:
     }
 
 
-def claimed(row_id: str, body: str, attempts: int, preview_id: str | None) -> Claimed:
+def preview_claimed(made: OutboxMessage, row: Mapping[str, Any]) -> Claimed:
+    return Claimed(
+        message=made,
+        position=row["position"],
+        attempts=row["attempts"],
+        preview_id=row["platform_id"],
+    )
+
+
+def claimed(row: Mapping[str, Any], preview_id: str | None, attempts: int) -> Claimed:
     """The row's id counts, should it have been set aside since."""
-    made = msgspec.structs.replace(message(body), id=row_id)
-    return Claimed(message=made, attempts=attempts, preview_id=preview_id or "")
+    made = msgspec.structs.replace(message(row["body"]), id=row["id"])
+    return Claimed(
+        message=made,
+        position=row["position"],
+        attempts=attempts,
+        doubts=row["doubts"],
+        preview_id=preview_id or "",
+    )
 
 
 def timer(row: Row) -> Timer:

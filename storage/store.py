@@ -26,7 +26,7 @@ from core.ports import (
     Unowed,
 )
 from storage import deliveries, ledger, raw, reads
-from storage.aside import move_aside
+from storage.aside import Asides, Move
 from storage.codec import Codec, clean, micros
 from storage.commits import Commits
 from storage.engine import Database, json_list, json_rows, upsert
@@ -51,6 +51,7 @@ class SqlStore:
         self._database = database
         self._codec = codec or Codec()
         self._commits = Commits(database.dialect)
+        self._asides = Asides(self._commits)
         self._writer = Writer(database, last=self._commits.apply)
         self._shelf: Shelf = (
             FolderShelf(database.folder / FOLDER)
@@ -103,18 +104,18 @@ class SqlStore:
         dialect = self._database.dialect
         return await self._read(lambda link: reads.bodies(link, self._codec, dialect, key, seqs))
 
-    async def commit(self, commit: Commit) -> None:
-        await self._writer.do(self._commits.apply, prepare(commit, self._codec))
+    async def commit(self, commit: Commit) -> int:
+        return await self._writer.do(self._commits.apply, prepare(commit, self._codec))
 
-    async def renew(self, keys: tuple[str, ...], lease: Lease) -> tuple[str, ...]:
+    async def renew(self, keys: tuple[str, ...], lease: Lease) -> dict[str, int]:
         renewed = (
             sa.update(streams)
             .where(self._of_keys, streams.c.owner == lease.owner)
             .values(lease_until=micros(lease.until))
-            .returning(streams.c.key)
+            .returning(streams.c.key, streams.c.seq)
         )
         wanted = {"keys": json_list([key] for key in keys)}
-        return await self._write(lambda link: tuple(link.execute(renewed, wanted).scalars()))
+        return await self._write(lambda link: dict(map(tuple, link.execute(renewed, wanted))))
 
     async def abandoned(
         self, now: datetime, limit: int = 100, platforms: Platforms = None
@@ -126,16 +127,15 @@ class SqlStore:
     async def streams(self, prefix: str = "", limit: int = 1000) -> tuple[StreamInfo, ...]:
         return await self._read(lambda connection: reads.infos(connection, prefix, limit))
 
-    async def set_aside(self, key: str, at: datetime, first: Commit | None = None) -> str:
-        follows = [] if first is None else [prepare(first, self._codec)]
+    async def set_aside(
+        self, key: str, stream: int, at: datetime, first: Commit | None = None
+    ) -> str:
+        follows = () if first is None else (prepare(first, self._codec),)
+        move = Move(key, stream, at, follows)
+        return await self._writer.do(self._asides.apply, move, alone=True)
 
-        def work(connection: sa.Connection) -> str:
-            kept_as = move_aside(connection, self._database.dialect, key, at)
-            for refused in filter(None, self._commits.apply(connection, follows)):
-                raise refused
-            return kept_as
-
-        return await self._write(work)
+    async def asides(self) -> tuple[str, ...]:
+        return await self._read(reads.asides)
 
     async def raw_head(self, key: str) -> RawHead | None:
         return await self._read(lambda connection: raw.head(connection, key))
@@ -153,21 +153,20 @@ class SqlStore:
             await self._write(lambda link: deliveries.claim(link, now, lease, limit, platforms))
         )
 
-    async def sent(self, message_id: str, platform_id: str, at: datetime) -> None:
-        row = deliveries.sent_row(message_id, platform_id, at)
-        await self._writer.do(deliveries.mark_sent, row)
+    async def sent(self, row: Claimed, platform_id: str, at: datetime) -> None:
+        change = deliveries.sent_row(row, platform_id, at)
+        await self._writer.do(deliveries.mark_sent, change)
 
-    async def retry(self, message_id: str, not_before: datetime, error: str) -> None:
-        row = deliveries.ended_row(message_id, error, not_before)
-        await self._writer.do(deliveries.mark_retry, row)
+    async def retry(self, row: Claimed, not_before: datetime, error: str) -> None:
+        change = deliveries.ended_row(row, error, not_before)
+        await self._writer.do(deliveries.mark_retry, change)
 
-    async def give_up(self, message_id: str, error: str, at: datetime) -> None:
-        row = deliveries.ended_row(message_id, error, at)
-        await self._writer.do(deliveries.mark_failed, row)
+    async def give_up(self, row: Claimed, error: str, at: datetime) -> None:
+        change = deliveries.ended_row(row, error, at)
+        await self._writer.do(deliveries.mark_failed, change)
 
-    async def unknown(self, message_id: str, error: str) -> None:
-        row: Row = {"of_id": clean(message_id), "why": clean(error)}
-        await self._writer.do(deliveries.mark_unknown, row)
+    async def unknown(self, row: Claimed, error: str) -> None:
+        await self._writer.do(deliveries.mark_unknown, deliveries.doubtful_row(row, error))
 
     async def unsettled(
         self, now: datetime, limit: int = 100, platforms: Platforms = None
@@ -176,7 +175,9 @@ class SqlStore:
             await self._write(lambda link: deliveries.unsettled(link, now, limit, platforms))
         )
 
-    async def open_preview(self, message: OutboxMessage, lease: Lease) -> tuple[PreviewState, str]:
+    async def open_preview(
+        self, message: OutboxMessage, lease: Lease
+    ) -> tuple[PreviewState, Claimed | None]:
         dialect = self._database.dialect
         return await self._write(
             lambda connection: deliveries.open_preview(connection, dialect, message, lease)

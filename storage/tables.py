@@ -128,8 +128,10 @@ outbox = sa.Table(
     _text("error"),
     _number("created_at"),
     _number("ended_at"),
+    _number("doubts"),
 )
-"""``holds``: later rows of the lane have to wait for this one. ``body`` goes when it is sent."""
+"""``holds``: later rows of the lane have to wait for this one. ``body`` goes when it is sent.
+``doubts`` is how often it may have gone out, and nobody knew."""
 sa.Index(
     "outbox_open",
     outbox.c.lane,

@@ -3,12 +3,13 @@ waits for company, and nobody is answered before their own data is on disk."""
 
 import asyncio
 from collections.abc import Callable, Sequence
+from itertools import takewhile
 from typing import Any, TypeVar
 
 import msgspec
 import sqlalchemy as sa
 
-from core.errors import StillhereError, StorageError
+from core.errors import StillhereError, StorageError, UnstorableError
 from storage.engine import Database, RefusedError
 
 Item = TypeVar("Item")
@@ -24,6 +25,7 @@ class _Job(msgspec.Struct, frozen=True, eq=False):
     bulk: Bulk[Any, Any]
     item: Any
     answer: asyncio.Future[Any]
+    alone: bool
 
 
 class Writer:
@@ -35,11 +37,11 @@ class Writer:
         self._task: asyncio.Task[None] | None = None
         self._closed = False
 
-    async def do(self, bulk: Bulk[Item, Result], item: Item) -> Result:
-        """Raises the item's own error, or StorageError."""
+    async def do(self, bulk: Bulk[Item, Result], item: Item, *, alone: bool = False) -> Result:
+        """``alone``: in a transaction of its own. Raises the item's own error, or StorageError."""
         if self._closed:
             raise StorageError("the store is closed")
-        job = _Job(bulk, item, asyncio.get_running_loop().create_future())
+        job = _Job(bulk, item, asyncio.get_running_loop().create_future(), alone)
         self._waiting.append(job)
         if self._task is None:
             self._task = asyncio.create_task(self._run(), name="store-writer")
@@ -54,8 +56,9 @@ class Writer:
     async def _run(self) -> None:
         try:
             while self._waiting:
-                group = self._waiting[:GROUP_SIZE]
-                del self._waiting[:GROUP_SIZE]
+                size = _size(self._waiting)
+                group = self._waiting[:size]
+                del self._waiting[:size]
                 await self._write([job for job in group if not job.answer.done()])
         finally:
             self._task = None
@@ -70,7 +73,7 @@ class Writer:
             return
         try:
             results = await self._transaction(group)
-        except RefusedError:
+        except (RefusedError, UnstorableError):
             results = [await self._alone(job) for job in group]
         except StorageError as error:
             results = [StorageError(str(error)) for _ in group]
@@ -87,6 +90,12 @@ class Writer:
 
     async def _transaction(self, group: list[_Job]) -> list[Any]:
         return await self._database.write(lambda link: _do_all(link, group, self._last))
+
+
+def _size(waiting: Sequence[_Job]) -> int:
+    """How many of them go into the next transaction: at least one."""
+    together = takewhile(lambda job: not job.alone, waiting[:GROUP_SIZE])
+    return max(1, sum(1 for _ in together))
 
 
 def _do_all(

@@ -18,6 +18,7 @@ from bots.clock import SystemClock
 from bots.model import build_model, chosen
 from bots.platforms import Health, Platform
 from bots.settings import Settings
+from core.domain.ledger import Ledger
 from core.domain.messages import ModelReply, ModelRequest, UserMessage
 from core.errors import ConfigurationError, StillhereError
 from core.models.demo import DemoModel
@@ -109,21 +110,21 @@ async def _database(
             for name in platforms:
                 if noted := await store.fact(SIGNS_FACT + name):
                     signs[name] = msgspec.json.decode(noted, type=Health)
-            return await _counts(store), await _accounts(store), await _owner(store)
+            ledger = await store.ledger()
+            return await _counts(store, ledger), _accounts(ledger), await _owner(store)
         finally:
             await store.close()
     except StillhereError as error:
         return (bad("database", f"{error}. {_DATABASE_REMEDY}"),)
 
 
-async def _counts(store: SqlStore) -> Finding:
-    taken = sum(one.accepted for one in (await store.ledger()).values())
+async def _counts(store: SqlStore, ledger: Mapping[str, Ledger]) -> Finding:
+    taken = sum(one.accepted for one in ledger.values())
     backlog = sum((await store.backlog()).values())
     return good("database", f"readable, {taken} messages taken, {backlog} not delivered")
 
 
-async def _accounts(store: SqlStore) -> Finding:
-    ledger = await store.ledger()
+def _accounts(ledger: Mapping[str, Ledger]) -> Finding:
     wrong = [f"{name} {one.verdict}" for name, one in ledger.items() if not one.balanced]
     if wrong:
         return bad("ledger", f"{'; '.join(wrong)}. `stillhere doctor --ledger` says more")

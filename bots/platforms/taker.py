@@ -8,7 +8,7 @@ import structlog
 
 from bots.platforms.signs import Signs
 from core.domain.messages import Inbound
-from core.errors import StorageError
+from core.errors import StorageError, UnstorableError
 
 MOST_TRIES = 5
 """How often a message may break what stores it, before it is left out to let the others pass."""
@@ -26,6 +26,8 @@ class Taker:
         """When it returns, the platform may forget the message. Raises StorageError: it may not."""
         try:
             await self._accept(inbound)
+        except UnstorableError as error:
+            self._count(inbound.update_id, error)
         except StorageError:
             raise
         except Exception as error:  # noqa: BLE001 - one bad message must not stop all

@@ -10,6 +10,10 @@ USAGE = (
 )
 
 
+LONGEST = 200
+"""Characters; no platform's ids are as long, and no index of a database takes any length."""
+
+
 def run(draft: Draft, context: CommandContext) -> str:
     return change_access(draft, context, "allowed", "`{who}` may talk to me now.")
 
@@ -17,7 +21,7 @@ def run(draft: Draft, context: CommandContext) -> str:
 def change_access(draft: Draft, context: CommandContext, role: Role, reply: str) -> str:
     """Of the one person whom the argument names; the owner stays the owner."""
     platform, user = _who(context)
-    if not user:
+    if not user or len(platform) + len(user) > LONGEST:
         name = "allow" if role == "allowed" else "deny"
         return USAGE.format(name=name, platform=context.inbound.address.platform)
     who = f"{platform}:{user}"

@@ -48,6 +48,8 @@ def decide(state: SessionState, wish: ask.Input, policy: Policy) -> tuple[ev.Eve
             _reply(draft, wish)
         case ask.Fail():
             _fail(draft, wish)
+        case ask.Unstorable():
+            _unstorable(draft, wish)
         case ask.StartTool():
             _start_tool(draft, wish)
         case ask.FinishTool():
@@ -172,6 +174,14 @@ def _mended(draft: Draft, turn: Turn, kind: FailureKind) -> bool:
     if kind == "too_long":
         return halve_context(draft) or leave_out(draft, "texts")
     return kind == "refused" and _again_alone(draft, turn)
+
+
+def _unstorable(draft: Draft, wish: ask.Unstorable) -> None:
+    turn = draft.state.turn
+    if turn is not None and turn.number == wish.turn:
+        sentence = notices.failure("unstorable", wish.error_id)
+        fail_turn(draft, "unstorable", sentence, wish.error_id)
+        start_next(draft)
 
 
 def _again_alone(draft: Draft, turn: Turn) -> bool:

@@ -150,13 +150,14 @@ def _apply_anywhere(
                 inbound.address,
                 estimate_tokens(inbound.text),
                 inbound.update_id,
-                len(inbound.attachments),
+                files=len(inbound.attachments),
                 album=inbound.album,
             )
             queued = replace(state, queue=(*state.queue, source))
             return _touch(queued, at, last_user_at=at) if queued.session else queued
         case ev.ReminderDue():
-            source = Source(state.seq, "reminder", event.address, estimate_tokens(event.text))
+            tokens = estimate_tokens(event.text)
+            source = Source(state.seq, "reminder", event.address, tokens, text=event.text)
             rest = tuple(r for r in state.reminders if r.reminder_id != event.reminder_id)
             return replace(state, queue=(*state.queue, source), reminders=rest)
         case ev.ReminderSet():

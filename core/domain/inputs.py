@@ -61,6 +61,13 @@ class Fail(_Input, frozen=True):
     error_id: str
 
 
+class Unstorable(_Input, frozen=True):
+    """What came of the turn can never be stored."""
+
+    turn: int
+    error_id: str
+
+
 class StartTool(_Input, frozen=True):
     turn: int
     step: int
@@ -93,16 +100,6 @@ class Remind(_Input, frozen=True):
     reminder_id: str
 
 
-Input = (
-    Receive
-    | Refuse
-    | Attempt
-    | Read
-    | Reply
-    | Fail
-    | StartTool
-    | FinishTool
-    | Wake
-    | Expire
-    | Remind
-)
+Told = Attempt | Read | Reply | Fail | Unstorable | StartTool | FinishTool
+"""What someone who works on a turn has to say of it."""
+Input = Receive | Refuse | Told | Wake | Expire | Remind

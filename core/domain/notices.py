@@ -10,7 +10,7 @@ from core.domain.events import (
     TurnCancelled,
     TurnFailed,
 )
-from core.domain.messages import Button, FailureKind
+from core.domain.messages import Button
 
 EMPTY_ANSWER = "_(The model gave no text. /retry asks again.)_"
 CUT_ANSWER = "_(Cut at the model's output limit. Say “go on” for the rest.)_"
@@ -44,12 +44,14 @@ GO_BACK = Button("Bring it back", "/resume")
 START_NEW = Button("New conversation", "/new")
 GO_ON = Button("Go on", "go on")
 
-_FAILURES: dict[FailureKind, str] = {
+_FAILURES: dict[FailReason, str] = {
     "try_again": "I cannot reach the model right now. Your message is kept; /retry tries again.",
     "never": "The model cannot be used as it is set up; whoever runs me finds the reason in the "
     "log. When it is mended, /retry answers your message.",
     "too_long": "This conversation is too long for the model, even without its older part. "
     "/new starts afresh.",
+    "unstorable": "I had to stop: my database does not take what came of this, and never will. "
+    "What I did until then is done. Please put it differently, or in smaller parts.",
     "refused": "The model's provider refused this request. It is left out of the conversation from "
     "here on; please put it differently. If that does not help, /new starts afresh.",
 }
@@ -73,8 +75,12 @@ def buttons(event: Event) -> tuple[Button, ...]:
             return ()
 
 
-def failure(kind: FailureKind, error_id: str) -> str:
+def failure(kind: FailReason, error_id: str) -> str:
     return f"{_FAILURES[kind]} (error {error_id})" if error_id else _FAILURES[kind]
+
+
+def reminder(text: str) -> str:
+    return f"Reminder: {text}"
 
 
 def new_session(reason: OpenReason) -> str | None:

@@ -131,7 +131,8 @@ def _said(state: SessionState, recorded: ev.Recorded, policy: Policy) -> list[Sa
         case ev.ModelReplied(calls=()) if turn is not None:
             return [_answer(state.key, turn, event, seq)]
         case _ if turn is not None:
-            text = _of_turn(turn, recorded, policy)
+            words = (_of_turn(turn, recorded, policy), *_unsaid(turn, event))
+            text = "\n\n".join(filter(None, words))
             buttons = notices.buttons(event)
             return [Said(seq, turn.address, "notice", text, buttons=buttons)] if text else []
         case _:
@@ -143,6 +144,18 @@ def _answer(key: str, turn: Turn, event: ev.ModelReplied, seq: int) -> Said:
     if event.cut:
         text = f"{text}\n\n{notices.CUT_ANSWER}"
     return Said(seq, turn.address, "answer", text, edits=preview_id(key, turn.number))
+
+
+def _unsaid(turn: Turn, event: ev.Event) -> list[str]:
+    """Reminders that the turn does not get to say, or not in time."""
+    match event:
+        case ev.TurnFailed() | ev.TurnCancelled():
+            told = True
+        case ev.TurnWaiting():
+            told = turn.waits == 0
+        case _:
+            told = False
+    return [notices.reminder(source.text) for source in turn.sources if told and source.text]
 
 
 def _of_turn(turn: Turn, recorded: ev.Recorded, policy: Policy) -> str | None:

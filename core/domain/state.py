@@ -52,6 +52,8 @@ class Source(msgspec.Struct, frozen=True, omit_defaults=True):
     address: Address
     tokens: int
     update_id: str = ""
+    text: str = ""
+    """Of a reminder: what it is about is said whatever becomes of the turn."""
     files: int = 0
     """How many came with it."""
     read: Entry | None = None

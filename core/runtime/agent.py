@@ -22,7 +22,7 @@ from core.domain.messages import ModelFailure, ModelReply
 from core.domain.outputs import preview_id
 from core.domain.state import SessionState, Turn
 from core.domain.values import clean
-from core.errors import BrokenDataError, StillhereError
+from core.errors import BrokenDataError, StillhereError, UnstorableError
 from core.files.reader import FileReader
 from core.ports import Artifact, Channel, Clock, Model, Outbox
 from core.runtime.aside import Aside
@@ -144,17 +144,24 @@ class Agent:
         return await insist(self._out.clock, lambda: self._sessions.state(key))
 
     async def _pause(self, effect: TryTurn) -> None:
+        """Not longer than any pause lasts, also where the clock was set back meanwhile."""
         if effect.not_before is not None:
             clock = self._out.clock
-            await clock.sleep(max(0.0, (effect.not_before - clock.now()).total_seconds()))
+            left = (effect.not_before - clock.now()).total_seconds()
+            longest = max(self._sessions.policy.attempt_delays, default=0.0)
+            await clock.sleep(min(max(0.0, left), longest))
 
     async def _do_all(self, state: SessionState, todo: list[Do]) -> None:
         if len(todo) == 1:
             await self._do(state, todo[0])
             return
-        async with asyncio.TaskGroup() as group:
-            for effect in todo:
-                group.create_task(self._do(state, effect))
+        try:
+            async with asyncio.TaskGroup() as group:
+                for effect in todo:
+                    group.create_task(self._do(state, effect))
+        except ExceptionGroup as failed:
+            broken = failed.subgroup(BrokenDataError) or failed
+            raise broken.exceptions[0] from failed
 
     async def _do(self, state: SessionState, effect: Do) -> None:
         match effect:
@@ -262,9 +269,20 @@ class Agent:
         )
         await self._tell(state.key, finish, (done.artifact,) if done.artifact else ())
 
-    async def _tell(self, key: str, wish: ask.Input, artifacts: tuple[Artifact, ...] = ()) -> bool:
-        """What happened outside is kept until the database has it: nothing runs on unsaved."""
-        return await insist(self._out.clock, lambda: self._sessions.ask(key, wish, artifacts))
+    async def _tell(self, key: str, wish: ask.Told, artifacts: tuple[Artifact, ...] = ()) -> bool:
+        """What happened outside is kept until the database has it: nothing runs on unsaved. What it
+        never takes ends the turn."""
+        try:
+            return await insist(self._out.clock, lambda: self._sessions.ask(key, wish, artifacts))
+        except UnstorableError as error:
+            await self._tell_unstorable(key, wish.turn, error)
+            return False
+
+    async def _tell_unstorable(self, key: str, turn: int, error: UnstorableError) -> None:
+        error_id = self._out.toolbox.new_id()
+        log.error("turn cannot be stored", error=str(error), error_id=error_id)
+        wish = ask.Unstorable(at=self._out.clock.now(), turn=turn, error_id=error_id)
+        await insist(self._out.clock, lambda: self._sessions.ask(key, wish))
 
     def _preview(self, state: SessionState) -> Preview:
         turn = _open_turn(state)

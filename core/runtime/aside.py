@@ -1,7 +1,8 @@
 """Puts a conversation that cannot be read out of the way; never deletes it, never stays silent."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Coroutine, Iterable
+from typing import Any
 
 import structlog
 
@@ -23,6 +24,8 @@ class Aside:
         self._store = store
         self._quarantine = quarantine
         self._copies: set[asyncio.Task[None]] = set()
+        self._begun: set[str] = set()
+        """Logs whose copy was begun in this life."""
 
     async def put(self, key: str, error: BrokenDataError, who: Address | None = None) -> None:
         """Tells ``who``, or the person that the log still names. Raises StorageError."""
@@ -38,7 +41,14 @@ class Aside:
         log.error("session set aside", key=key, kept_as=kept_as, error=str(error))
         if known is None:
             log.error("nobody could be told of it", key=key, kept_as=kept_as)
-        task = asyncio.create_task(self._copy(kept_as, str(error)))
+        self._begin(self._copy(kept_as, str(error)))
+
+    def catch_up(self) -> None:
+        """At a start, in the background: copies what a process that died did not get to copy."""
+        self._begin(self._copy_missing())
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
         self._copies.add(task)
         task.add_done_callback(self._copies.discard)
 
@@ -50,8 +60,20 @@ class Aside:
             task.cancel()
         await asyncio.gather(*self._copies, return_exceptions=True)
 
+    async def _copy_missing(self) -> None:
+        try:
+            missing = await self._quarantine.missing(await self._store.asides())
+        except StorageError as error:
+            log.warning("not looked for bundles that are missing", error=str(error))
+            return
+        for kept_as in missing:
+            await self._copy(kept_as, "there was no bundle of it at a start")
+
     async def _copy(self, kept_as: str, why: str) -> None:
         """Nobody waits for it, and nothing depends on it: the database keeps the log."""
+        if kept_as in self._begun:
+            return
+        self._begun.add(kept_as)
         try:
             bundle = await self._quarantine.keep(kept_as, why)
         except StorageError as error:
@@ -77,6 +99,7 @@ class Aside:
         head = await self._store.raw_head(key)
         if head is None:
             return ()
-        last = max(head.tail, SALVAGED)
+        known = (head.tail, head.stream["seq"])
+        last = max(SALVAGED, *(number for number in known if isinstance(number, int)))
         newest = range(last, max(last - SALVAGED, 0), -1)
         return dict.fromkeys((*newest, *range(1, SALVAGED + 1)))

@@ -25,13 +25,13 @@ from core.domain.events import Recorded
 from core.domain.fold import fold
 from core.domain.policy import Durability
 from core.domain.state import SessionState
-from core.errors import IllegalEventError, StillhereError
+from core.errors import IllegalEventError, StillhereError, UnstorableError
 from core.ports import Clock, Commit, SessionStore
 from core.runtime.holder import Holder
 
 MOST_BEHIND = 16
 """Commits of one key that a slow disk may be behind under ``async``; then the turn waits for it."""
-_OWN = ("key", "expected_seq", "at", "log", "artifacts", "snapshot")
+_OWN = ("key", "expected_seq", "at", "log", "stream", "artifacts", "snapshot")
 _OF_THE_NEWEST = ("session_id", "open_turn", "owed", "lease")
 """All that a commit that lags may carry; whatever else it holds is promised to someone."""
 
@@ -117,15 +117,23 @@ class Behind:
         if self._grade == "async" and (tail.flight is None or tail.flight.done()):
             tail.flight = asyncio.create_task(self._fly(key, tail))
 
-    async def write(self, decided: Decided) -> None:
-        """This one and all that is behind, after the flight that is under way. Raises as
-        ``SessionStore.commit``."""
+    async def write(self, decided: Decided) -> int:
+        """This one and all that is behind, after the flight that is under way; what can never be
+        stored does not cost what was decided before it. As ``SessionStore.commit``."""
         tail = self._tails.get(decided.commit.key)
         if tail is None:
-            await self._store.commit(decided.commit)
-            return
+            return await self._store.commit(decided.commit)
         async with tail.lock:
-            await self._put(tail, together([*tail.decided, decided]))
+            try:
+                return await self._put(tail, together([*tail.decided, decided]))
+            except UnstorableError:
+                await self._put_alone(tail)
+                raise
+
+    async def _put_alone(self, tail: Tail) -> None:
+        now = self._clock.now()
+        lease = self._holder.lease(now)
+        await self._put(tail, replace(together(tail.decided), at=now, lease=lease))
 
     async def _fly(self, key: str, tail: Tail) -> None:
         """Goes on while there is something to write; a commit that waits comes in between, and
@@ -135,19 +143,17 @@ class Behind:
                 async with tail.lock:
                     if not tail.decided or tail.doubtful:
                         return
-                    now = self._clock.now()
-                    lease = self._holder.lease(now)
-                    await self._put(tail, replace(together(tail.decided), at=now, lease=lease))
+                    await self._put_alone(tail)
         except StillhereError as error:
             log.warning("not written in passing", key=key, error=str(error))
         except Exception:
             log.exception("not written in passing", key=key)
 
-    async def _put(self, tail: Tail, commit: Commit) -> None:
+    async def _put(self, tail: Tail, commit: Commit) -> int:
         """Meanwhile more may gather; that stays."""
         carried = len(tail.decided)
         try:
-            await self._store.commit(commit)
+            stream = await self._store.commit(commit)
         except BaseException:
             tail.doubtful = True
             raise
@@ -155,14 +161,16 @@ class Behind:
         del tail.decided[:carried]
         if not tail.decided and self._tails.get(commit.key) is tail:
             del self._tails[commit.key]
+        return stream
 
     def at_rest(self, key: str) -> AbstractAsyncContextManager[None]:
         """Inside no flight lands: what is read from the store fits what is behind."""
         tail = self._tails.get(key)
         return tail.lock if tail else nullcontext()
 
-    async def onto(self, stored: SessionState) -> SessionState | None:
-        """The state with the tail on top, for what the store was found at; only at rest.
+    async def onto(self, stored: SessionState, stream: int) -> SessionState | None:
+        """The state with the tail on top, for what the store was found at, in that log; only at
+        rest.
 
         The tail is dropped when it turns out to be stored. Where others wrote meanwhile its events
         follow theirs, if they still can; None where they cannot. Raises StorageError,
@@ -172,6 +180,8 @@ class Behind:
         if tail is None:
             return stored
         whole = together(tail.decided)
+        if whole.stream not in (None, stream):
+            return None
         base, end = whole.expected_seq, whole.log[-1].seq
         if stored.seq == base:
             return tail.decided[-1].after

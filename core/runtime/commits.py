@@ -52,10 +52,16 @@ class CommitBuilder:
         self._holder = holder
 
     def build(
-        self, before: SessionState, events: tuple[Event, ...], at: datetime, extras: Extras
+        self,
+        before: SessionState,
+        events: tuple[Event, ...],
+        at: datetime,
+        extras: Extras,
+        stream: int,
     ) -> tuple[SessionState, Commit]:
-        """The state after the events, too. Raises IllegalEventError, also for a state that the next
-        start could not believe: it must not be stored."""
+        """The state after the events, too; ``stream`` is the number of the log before them. Raises
+        IllegalEventError, also for a state that the next start could not believe: it must not be
+        stored."""
         log = record(before, events, at)
         after = fold(before, log)
         if unsound := faults(after):
@@ -68,6 +74,7 @@ class CommitBuilder:
             expected_seq=before.seq,
             at=at,
             log=log,
+            stream=stream,
             session_id=after.session.session_id if after.session else "",
             open_turn=is_open(after),
             owed=owed(after),

@@ -15,13 +15,20 @@ from core.runtime.retrying import Seldom, backoff, insist
 
 SWEEP = 1.0
 """Seconds between looks at the outbox when nothing nudges."""
-LONGEST_WAIT = 5.0
-"""Seconds that a claimed row waits for its chat; a chat that is blocked for longer frees it."""
+WAIT_SHARE = 0.15
+"""Of its claim's time that a row waits for a place in the pace; then it goes back, as one whose
+chat is blocked for longer does at once."""
 SEND_SHARE = 0.8
 """Of its claim's time that one send may take."""
-MAX_ATTEMPTS = 200
-"""With the longest pause of five minutes that is over half a day of trying. A platform that says
-when to come back is never given up."""
+MOST_WAITING = 50
+"""Rows that wait for a place at the same time; what they would only wait for is not claimed."""
+PUT_BACK = 1.0
+"""Seconds after which a row that found no place comes again, at the earliest."""
+MOST_DOUBTS = 200
+"""How often it may be unknown whether a message is out: each time it is sent again it may be there
+once more, and with the longest pause of five minutes that is over half a day. What is proved not to
+be out is never given up."""
+LONGEST_PAUSE = 300.0
 
 log = structlog.get_logger(__name__)
 
@@ -45,6 +52,11 @@ class Delivery:
         self._seldom = Seldom(clock)
         self._nudged = asyncio.Event()
         self._sends: set[asyncio.Task[None]] = set()
+        self._in_hand: set[int] = set()
+        """Positions of rows that a task of ours sends or settles: they are no one else's, whatever
+        the database says of their claims."""
+        self._waiting = 0
+        """How many of them have no place in the pace yet."""
 
     def nudge(self) -> None:
         """There may be something to send."""
@@ -76,13 +88,19 @@ class Delivery:
 
         Raises StorageError.
         """
-        now = self._clock.now()
-        for doubtful in await self._outbox.unsettled(now, platforms=self._platforms):
-            await self._settle(doubtful)
-        lease = self._holder.lease(now)
-        claimed = await self._outbox.claim(now, lease, platforms=self._platforms)
+        doubts = await self._outbox.unsettled(self._clock.now(), platforms=self._platforms)
+        for doubtful in doubts:
+            if doubtful.position not in self._in_hand:
+                await self._settle(doubtful)
+        room = MOST_WAITING - self._waiting
+        if room <= 0:
+            return False
+        began, now = asyncio.get_running_loop().time(), self._clock.now()
+        claimed = await self._outbox.claim(now, self._holder.lease(now), room, self._platforms)
         for row in claimed:
-            task = asyncio.create_task(self._deliver(row))
+            self._in_hand.add(row.position)
+            self._waiting += 1
+            task = asyncio.create_task(self._deliver(row, began))
             self._sends.add(task)
             task.add_done_callback(self._sends.discard)
         return bool(claimed)
@@ -113,13 +131,49 @@ class Delivery:
             log.warning("unknown send not settled yet", message=message.id, error=str(error))
             return
         log.info("unknown send settled", message=message.id, arrived=found is not None)
-        if found is None:
-            await self._again(row, TransientError("nobody knows whether it arrived"))
+        if found is not None:
+            await self._outbox.sent(row, found, self._clock.now())
+        elif row.doubts >= MOST_DOUBTS:
+            await self._give_up(row, f"unknown {row.doubts} times whether it arrived")
         else:
-            await self._outbox.sent(message.id, found, self._clock.now())
+            await self._again(row, TransientError("nobody knows whether it arrived"))
 
-    async def _deliver(self, row: Claimed) -> None:
-        message_id = row.message.id
+    async def _deliver(self, row: Claimed, began: float) -> None:
+        """``began`` is when it was claimed, in the loop's time."""
+        try:
+            try:
+                placed = await self._placed(row, began + self._holder.seconds * WAIT_SHARE)
+            finally:
+                self._waiting -= 1
+            await (self._send_and_settle(row) if placed else self._put_back(row))
+        finally:
+            self._in_hand.discard(row.position)
+        self.nudge()
+
+    async def _placed(self, row: Claimed, until: float) -> bool:
+        """Whether it has a place in the pace early enough for its send to end before its claim."""
+        address, loop = row.message.address, asyncio.get_running_loop()
+        if loop.time() + self._limiter.blocked_for(address) >= until:
+            return False
+        try:
+            async with asyncio.timeout_at(until):
+                await self._limiter.acquire(address)
+        except TimeoutError:
+            return False
+        except asyncio.CancelledError:
+            with suppress(StorageError):
+                await self._outbox.retry(row, self._clock.now(), "cut short by a stop")
+            raise
+        return True
+
+    async def _put_back(self, row: Claimed) -> None:
+        """Nothing was sent."""
+        pause = max(PUT_BACK, self._limiter.blocked_for(row.message.address))
+        again = self._clock.now() + timedelta(seconds=pause)
+        log.info("no place yet", message=row.message.id, pause=pause)
+        await insist(self._clock, lambda: self._outbox.retry(row, again, "no place yet"))
+
+    async def _send_and_settle(self, row: Claimed) -> None:
         try:
             platform_id = await self._send(row)
         except TransientError as error:
@@ -128,31 +182,26 @@ class Delivery:
             await self._give_up(row, str(error))
         except asyncio.CancelledError:
             with suppress(StorageError):
-                await self._outbox.unknown(message_id, "cut short by a stop")
+                await self._outbox.unknown(row, "cut short by a stop")
             raise
         except Exception as error:
             if not isinstance(error, UnknownOutcomeError | TimeoutError):
-                log.exception("send broke off", message=message_id)
+                log.exception("send broke off", message=row.message.id)
             reason = str(error) or "no answer in time"
-            await insist(self._clock, lambda: self._outbox.unknown(message_id, reason))
+            await insist(self._clock, lambda: self._outbox.unknown(row, reason))
         else:
             now = self._clock.now()
-            await insist(self._clock, lambda: self._outbox.sent(message_id, platform_id, now))
-        self.nudge()
+            await insist(self._clock, lambda: self._outbox.sent(row, platform_id, now))
 
     async def _give_up(self, row: Claimed, reason: str) -> None:
         now = self._clock.now()
         log.error("message given up", message=row.message.id, error=reason)
-        await insist(self._clock, lambda: self._outbox.give_up(row.message.id, reason, now))
+        await insist(self._clock, lambda: self._outbox.give_up(row, reason, now))
 
     async def _send(self, row: Claimed) -> str:
-        message = row.message
-        blocked = self._limiter.blocked_for(message.address)
-        if blocked > LONGEST_WAIT:
-            raise TransientError("the chat is blocked", retry_after=blocked)
-        await self._limiter.acquire(message.address)
+        channel = self._channels[row.message.address.platform]
         async with asyncio.timeout(self._holder.seconds * SEND_SHARE):
-            return await self._send_now(self._channels[message.address.platform], row)
+            return await self._send_now(channel, row)
 
     async def _send_now(self, channel: Channel, row: Claimed) -> str:
         message = row.message
@@ -170,11 +219,8 @@ class Delivery:
     async def _again(self, row: Claimed, error: TransientError) -> None:
         message = row.message
         now = self._clock.now()
-        if row.attempts >= MAX_ATTEMPTS and error.retry_after is None:
-            await self._give_up(row, f"after {row.attempts} attempts: {error}")
-            return
         if error.retry_after is not None:
             self._limiter.block(message.address, error.retry_after)
-        pause = timedelta(seconds=error.retry_after or backoff(row.attempts, longest=300.0))
+        pause = timedelta(seconds=error.retry_after or backoff(row.attempts, LONGEST_PAUSE))
         log.warning("not sent yet", message=message.id, error=str(error), pause=pause.seconds)
-        await insist(self._clock, lambda: self._outbox.retry(message.id, now + pause, str(error)))
+        await insist(self._clock, lambda: self._outbox.retry(row, now + pause, str(error)))

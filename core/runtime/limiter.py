@@ -3,18 +3,31 @@
 from collections import OrderedDict
 from collections.abc import Mapping
 from datetime import datetime, timedelta
+from typing import TypeVar
+
+import msgspec
 
 from core.domain.keys import Address
 from core.ports import Clock, Pace, Paces
 
 REMEMBERED_CHATS = 10_000
+ROUNDING = 0.001
+"""Seconds by which a time may lie beyond what its calls add up to."""
 DEFAULT_PACES = Paces()
+
+Place = TypeVar("Place")
+
+
+class Block(msgspec.Struct, frozen=True):
+    since: datetime
+    until: datetime
 
 
 class Limiter:
     """The generic cell rate algorithm, a chat and a bot at a time.
 
     A place is kept as the time at which its next call would be exactly on pace; a 429 moves it.
+    A time that no call can have made is one of before the clock was set back, and holds up nobody.
     ``paces`` has those of the platforms that differ from the default.
     """
 
@@ -22,7 +35,7 @@ class Limiter:
         self._clock = clock
         self._paces = dict(paces or {})
         self._due: OrderedDict[str, datetime] = OrderedDict()
-        self._blocked: OrderedDict[str, datetime] = OrderedDict()
+        self._blocked: OrderedDict[str, Block] = OrderedDict()
 
     async def acquire(self, address: Address) -> None:
         """Waits for the next place; for what must be sent."""
@@ -41,28 +54,36 @@ class Limiter:
 
     def block(self, address: Address, seconds: float) -> None:
         """The platform said how long this chat must be left alone."""
-        until = self._clock.now() + timedelta(seconds=seconds)
-        _put(self._blocked, address.lane, max(until, self._blocked.get(address.lane, until)))
+        now = self._clock.now()
+        longest = max(seconds, self.blocked_for(address))
+        _put(self._blocked, address.lane, Block(now, now + timedelta(seconds=longest)))
 
     def blocked_for(self, address: Address) -> float:
         """Seconds for which the platform wants this chat left alone."""
         now = self._clock.now()
-        return max(0.0, (self._blocked.get(address.lane, now) - now).total_seconds())
+        block = self._blocked.get(address.lane)
+        if block is None or block.since > now:
+            return 0.0
+        return max(0.0, (block.until - now).total_seconds())
 
     def _wait(self, address: Address, reserve: int) -> float:
-        now = self._clock.now()
-        blocked = self._blocked.get(address.lane, now)
-        waits = [(blocked - now).total_seconds()]
+        waits = [self.blocked_for(address)]
         for name, pace, kept in self._places(address, reserve):
             grace = pace.interval * max(0, pace.burst - 1 - kept)
-            waits.append((self._due.get(name, now) - now).total_seconds() - grace)
+            waits.append(self._ahead(name, pace) - grace)
         return max(waits)
 
     def _take(self, address: Address) -> None:
         now = self._clock.now()
         for name, pace, _ in self._places(address, 0):
-            due = max(now, self._due.get(name, now)) + timedelta(seconds=pace.interval)
-            _put(self._due, name, due)
+            ahead = max(0.0, self._ahead(name, pace)) + pace.interval
+            _put(self._due, name, now + timedelta(seconds=ahead))
+
+    def _ahead(self, name: str, pace: Pace) -> float:
+        """Seconds until the place is exactly on pace."""
+        now = self._clock.now()
+        ahead = (self._due.get(name, now) - now).total_seconds()
+        return ahead if ahead <= pace.interval * pace.burst + ROUNDING else 0.0
 
     def _places(self, address: Address, reserve: int) -> tuple[tuple[str, Pace, int], ...]:
         bot = f"{address.platform}:{address.account}"
@@ -74,7 +95,7 @@ class Limiter:
         return self._paces.get(address.platform, DEFAULT_PACES)
 
 
-def _put(places: OrderedDict[str, datetime], name: str, value: datetime) -> None:
+def _put(places: OrderedDict[str, Place], name: str, value: Place) -> None:
     places[name] = value
     places.move_to_end(name)
     while len(places) > REMEMBERED_CHATS:

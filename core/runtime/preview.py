@@ -6,12 +6,13 @@ from contextlib import suppress
 
 import msgspec
 import structlog
+from msgspec.structs import replace
 
 from core.domain.keys import Address
 from core.domain.messages import OutboxMessage, Part
 from core.domain.values import clean
 from core.errors import PermanentError, StorageError, TransientError, UnknownOutcomeError
-from core.ports import Channel, Clock, Outbox
+from core.ports import Channel, Claimed, Clock, Outbox
 from core.runtime.holder import Holder
 from core.runtime.limiter import Limiter
 from core.runtime.retrying import insist
@@ -21,8 +22,11 @@ TICK = 0.4
 TYPING_EVERY = 4.0
 """No platform shows typing for less than five seconds."""
 TYPING_LONGEST = 600.0
+CALL_SHARE = 0.8
+"""Of its row's claim that one call may take. It is waited for even when the answer is there: what
+is cut short may arrive all the same, beside the answer or over it."""
 CLOSING = 1.0
-"""Seconds that a call under way may take when the answer is there."""
+"""Seconds that a call which a stop cuts short has for saying so."""
 
 log = structlog.get_logger(__name__)
 
@@ -48,7 +52,8 @@ class Preview:
         self._stage = stage
         self._text = ""
         self._shown: Part | None = None
-        self._platform_id = ""
+        self._out: Claimed | None = None
+        """The row, once its message is out."""
         self._muted = False
         self._resting = False
         self._task: asyncio.Task[None] | None = None
@@ -63,14 +68,14 @@ class Preview:
         self._text = text
 
     async def close(self) -> None:
-        """After this nothing more is shown; a call under way is waited for, not long."""
+        """After this nothing more is shown; what is being shown is waited for."""
         task, self._task = self._task, None
         if task is None:
             return
         self._muted = True
         if self._resting:
             task.cancel()
-        _, late = await asyncio.wait({task}, timeout=CLOSING)
+        _, late = await asyncio.wait({task}, timeout=self._stage.holder.seconds)
         for pending in late:
             pending.cancel()
             with suppress(asyncio.CancelledError):
@@ -85,11 +90,11 @@ class Preview:
             await clock.sleep(TICK)
             self._resting = False
             now = clock.now()
-            if self._text and not await self._show():
+            if (self._text and not await self._show()) or self._muted:
                 return
             quiet = (now - typed).total_seconds() >= TYPING_EVERY
             young = (now - began).total_seconds() < TYPING_LONGEST
-            if quiet and young and not self._platform_id:
+            if quiet and young and self._out is None:
                 typed = now
                 await self._typing()
 
@@ -97,6 +102,7 @@ class Preview:
         stage = self._stage
         if not stage.limiter.try_acquire(self._address):
             return
+        self._resting = True
         try:
             await stage.channel.typing(self._address)
         except TransientError as error:
@@ -113,9 +119,9 @@ class Preview:
         if not stage.limiter.try_acquire(self._address):
             return True
         try:
-            if not self._platform_id:
+            if self._out is None:
                 return await self._open(part)
-            await stage.channel.edit(self._address, self._platform_id, part)
+            await self._edit(self._out, part)
         except TransientError as error:
             self._slow_down(error)
         except UnknownOutcomeError:
@@ -123,8 +129,22 @@ class Preview:
         except PermanentError as error:
             log.info("preview ended", message=self._message_id, error=str(error))
             return False
+        except TimeoutError:
+            return False
         self._shown = part
         return True
+
+    async def _edit(self, row: Claimed, part: Part) -> None:
+        """Raises as the channel does, and TimeoutError."""
+        try:
+            async with self._in_time():
+                await self._stage.channel.edit(self._address, row.preview_id, part)
+        except (TimeoutError, asyncio.CancelledError) as error:
+            await self._doubt(row, error)
+            raise
+
+    def _in_time(self) -> asyncio.Timeout:
+        return asyncio.timeout(self._stage.holder.seconds * CALL_SHARE)
 
     async def _open(self, part: Part) -> bool:
         stage = self._stage
@@ -132,45 +152,58 @@ class Preview:
             id=self._message_id, key=self._key, address=self._address, kind="preview", part=part
         )
         try:
-            state, self._platform_id = await stage.outbox.open_preview(
+            state, row = await stage.outbox.open_preview(
                 message, stage.holder.lease(stage.clock.now())
             )
         except StorageError as error:
             log.warning("no preview", message=self._message_id, error=str(error))
             return False
-        match state:
-            case "lost":
-                return False
-            case "sent" | "held":
-                return True
-            case "opened":
-                return await self._send(message)
+        if row is None:
+            return state == "held"
+        if state == "opened":
+            return await self._send(row)
+        self._out = row
+        return True
 
-    async def _send(self, message: OutboxMessage) -> bool:
+    async def _send(self, row: Claimed) -> bool:
         """The first text. Whatever happens, its row does not stay «sending»."""
         outbox, now = self._stage.outbox, self._stage.clock.now()
         try:
-            sent = await self._stage.channel.send(message)
+            async with self._in_time():
+                sent = await self._stage.channel.send(row.message)
         except TransientError as error:
             self._slow_down(error)
             reason = str(error)
-            self._settle(lambda: outbox.retry(message.id, now, reason))
+            self._settle(lambda: outbox.retry(row, now, reason))
             await self.settled()
             return True
-        except (PermanentError, UnknownOutcomeError, asyncio.CancelledError) as error:
-            reason = str(error) or "cut short"
-            settling = self._settle(lambda: outbox.unknown(message.id, reason))
-            if isinstance(error, asyncio.CancelledError):
-                await asyncio.wait({settling}, timeout=CLOSING)
-                raise
+        except (PermanentError, UnknownOutcomeError, TimeoutError) as error:
+            await self._doubt(row, error)
             return False
-        self._platform_id, self._shown = sent, message.part
-        self._settle(lambda: outbox.sent(message.id, sent, now))
+        except asyncio.CancelledError as error:
+            await self._doubt(row, error)
+            raise
+        self._out, self._shown = replace(row, preview_id=sent), row.message.part
+        self._settle(lambda: outbox.sent(row, sent, now))
         return True
 
+    async def _doubt(self, row: Claimed, error: BaseException) -> None:
+        """The answer will not edit this message: nobody knows what it shows, or is about to."""
+        reason = str(error) or "cut short"
+        settling = self._settle(lambda: self._stage.outbox.unknown(row, reason))
+        if isinstance(error, asyncio.CancelledError):
+            await asyncio.wait({settling}, timeout=CLOSING)
+
     def _settle(self, write: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
-        self._settling = asyncio.create_task(insist(self._stage.clock, write))
+        self._settling = asyncio.create_task(self._write_after(self._settling, write))
         return self._settling
+
+    async def _write_after(
+        self, earlier: asyncio.Task[None] | None, write: Callable[[], Awaitable[None]]
+    ) -> None:
+        if earlier is not None:
+            await asyncio.wait({earlier})
+        await insist(self._stage.clock, write)
 
     async def settled(self) -> None:
         """Until the database knows what became of the message: only then does the answer that is to

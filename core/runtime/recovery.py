@@ -8,7 +8,7 @@ import structlog
 from core.domain.events import Event
 from core.domain.recovery import recover
 from core.domain.state import SessionState
-from core.errors import BrokenDataError, ConflictError
+from core.errors import BrokenDataError, ConflictError, StorageError, UnstorableError
 from core.ports import Clock, SessionStore
 from core.runtime.aside import Aside
 from core.runtime.commits import Extras
@@ -55,6 +55,15 @@ class Recovery:
         return tuple(key for key in found if key not in passed_over)
 
     async def _take_up(self, key: str) -> None:
+        """Whatever is the matter with one session, the others are taken up. Raises StorageError."""
+        try:
+            await self._try_to_take_up(key)
+        except StorageError:
+            raise
+        except Exception:
+            log.exception("turn not taken up", key=key)
+
+    async def _try_to_take_up(self, key: str) -> None:
         def decision(state: SessionState, at: datetime) -> tuple[Event, ...]:
             return recover(state, at, "crash", self._sessions.policy)
 
@@ -65,6 +74,8 @@ class Recovery:
             log.info("turn taken up by another", key=key, error=str(error))
         except BrokenDataError as error:
             await self._aside.put(key, error)
+        except UnstorableError as error:
+            log.error("turn cannot be taken up", key=key, error=str(error))  # noqa: TRY400
         else:
             log.info("turn taken up again", key=key)
 
@@ -85,3 +96,7 @@ class Recovery:
                 log.info("turn is another's by now", key=key, error=str(error))
             except BrokenDataError as error:
                 log.warning("left for the next start", key=key, error=str(error))
+            except StorageError:
+                raise
+            except Exception:
+                log.exception("left for the next start", key=key)

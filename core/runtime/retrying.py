@@ -1,4 +1,5 @@
-"""How long to wait before the next try, and trying until the database has it; never gives up."""
+"""How long to wait before the next try, and trying until the database has it; never gives up while
+there is hope."""
 
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
@@ -6,7 +7,7 @@ from typing import TypeVar
 
 import structlog
 
-from core.errors import StorageError
+from core.errors import StorageError, UnstorableError
 from core.ports import Clock
 
 Result = TypeVar("Result")
@@ -31,17 +32,21 @@ class Seldom:
 
     def warn(self, what: str, error: StorageError) -> None:
         now = self._clock.now()
-        if now >= self._next.get(what, now):
+        wait = self._next.get(what, now) - now
+        if not timedelta(0) < wait <= SILENCE:
             self._next[what] = now + SILENCE
             log.warning(what, error=str(error))
 
 
 async def insist(clock: Clock, write: Callable[[], Awaitable[Result]]) -> Result:
-    """Writes until the database takes it: what has happened outside must not be forgotten."""
+    """Writes until the database takes it: what has happened outside must not be forgotten. Raises
+    UnstorableError, at once."""
     attempt = 0
     while True:
         try:
             return await write()
+        except UnstorableError:
+            raise
         except StorageError as error:
             attempt += 1
             log.warning("not stored yet", attempt=attempt, error=str(error))

@@ -19,7 +19,13 @@ from core.domain.ledger import owed
 from core.domain.policy import Policy
 from core.domain.recovery import faults
 from core.domain.state import SessionState
-from core.errors import BrokenDataError, ConflictError, IllegalEventError, LeaseLostError
+from core.errors import (
+    BrokenDataError,
+    ConflictError,
+    IllegalEventError,
+    LeaseLostError,
+    UnstorableError,
+)
 from core.ports import Artifact, Channel, Clock, Commit, SessionStore
 from core.runtime.behind import Behind, Decided
 from core.runtime.commits import CommitBuilder, Extras, is_open
@@ -59,11 +65,14 @@ class Sessions:
         self._states: OrderedDict[str, SessionState] = OrderedDict()
         self._saved: dict[str, int] = {}
         """The sequence number of each newest snapshot that was written here."""
+        self._streams: dict[str, int] = {}
+        """The number of the log that each known state is of."""
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._listeners: list[Listener] = []
 
     def subscribe(self, listener: Listener) -> None:
-        """It is called after each commit with the new state, and must not block."""
+        """It is called after each commit with the new state, and must not block; and after a look
+        that found nothing to decide, since another process may have done it."""
         self._listeners.append(listener)
 
     @property
@@ -95,7 +104,8 @@ class Sessions:
         """Decides on the newest state and commits; looks again as long as others are faster.
 
         False where the decision was to do nothing. Raises StorageError, DuplicateError,
-        LeaseLostError, BrokenDataError, and ConflictError after many tries.
+        LeaseLostError, BrokenDataError, and ConflictError after many tries. After UnstorableError
+        the session is where the database has it: what was behind and is in it, too, is forgotten.
         """
         async with self._lock(key):
             for _ in range(MAX_CONFLICTS):
@@ -107,6 +117,7 @@ class Sessions:
                     del self._states[key]
                     continue
                 if not events:
+                    self._tell(before)
                     return False
                 try:
                     await self._commit(before, events, at, extras)
@@ -121,9 +132,13 @@ class Sessions:
     async def set_aside(self, key: str, who: Address | None) -> str | None:
         """Where a log that cannot be read is kept; None when it can be, by now. The whole of it
         counts, not what is known here or in a snapshot. ``who`` is told so by what moves it, so
-        that no end of the process lies between. Raises StorageError, ConflictError."""
+        that no end of the process lies between. What is moved is what was judged, or nothing.
+        Raises StorageError, ConflictError."""
         async with self._lock(key):
             self._forget(key)
+            head = await self._store.raw_head(key)
+            if head is None:
+                return None
             try:
                 if self._checked(key, None, await self._store.events(key)) is not None:
                     return None
@@ -132,11 +147,10 @@ class Sessions:
             self._lose(key)
             at = self._clock.now()
             if who is None:
-                return await self._store.set_aside(key, at)
+                return await self._store.set_aside(key, head.number, at)
             notice = SessionSetAside(address=who, reference=aside_name(at))
-            after, commit = self._builder.build(SessionState(key=key), (notice,), at, NO_EXTRAS)
-            kept_as = await self._store.set_aside(key, at, commit)
-            self._remember(after)
+            after, commit = self._builder.build(SessionState(key=key), (notice,), at, NO_EXTRAS, 0)
+            kept_as = await self._store.set_aside(key, head.number, at, commit)
             self._tell(after)
             return kept_as
 
@@ -151,10 +165,37 @@ class Sessions:
         return state
 
     async def renew(self, keys: tuple[str, ...]) -> None:
-        """Keeps the leases of sessions that are being worked on. Raises StorageError."""
-        kept = await self._store.renew(keys, self._holder.lease(self._clock.now()))
-        for key in set(keys) - set(kept):
-            self.held.discard(key)
+        """Keeps the leases of sessions that are being worked on. Where another process ended a
+        turn, or took it, the listeners are told, so that nobody here works on for nothing. Raises
+        StorageError."""
+        kept = await self._renewed(keys)
+        for key in keys:
+            if not self._is_newest(key, kept):
+                await self._look_again(key)
+
+    async def _renewed(self, keys: tuple[str, ...]) -> Mapping[str, int]:
+        return await self._store.renew(keys, self._holder.lease(self._clock.now()))
+
+    def _is_newest(self, key: str, kept: Mapping[str, int]) -> bool:
+        """Whether the lease is ours and nothing was stored beyond what is known here."""
+        known = self._states.get(key)
+        if key not in kept or known is None:
+            return key in kept
+        return kept[key] == known.seq - len(self._behind.log(key))
+
+    async def _look_again(self, key: str) -> None:
+        """Under the lock, since it may have been our own commit that came in between."""
+        async with self._lock(key):
+            kept = await self._renewed((key,))
+            if self._is_newest(key, kept):
+                return
+            if key not in kept:
+                self.held.discard(key)
+            self._states.pop(key, None)
+            try:
+                self._tell(await self._load(key))
+            except (ConflictError, BrokenDataError) as error:
+                log.info("found changed by another", key=key, error=str(error))
 
     async def save_snapshots(self) -> None:
         """Before a clean stop, so that the next start reads little. Raises StorageError."""
@@ -173,6 +214,7 @@ class Sessions:
                     expected_seq=state.seq,
                     at=self._clock.now(),
                     log=(),
+                    stream=self._streams.get(state.key, 0),
                     session_id=state.session.session_id if state.session else "",
                     open_turn=is_open(state),
                     owed=owed(state),
@@ -192,7 +234,8 @@ class Sessions:
             self._states.move_to_end(key)
             return known
         async with self._behind.at_rest(key):
-            state = await self._behind.onto(await self._read(key))
+            stored = await self._read(key)
+            state = await self._behind.onto(stored, self._streams[key])
         if state is None:
             self._lose(key)
             raise LeaseLostError(f"{key}: others went on with what was not yet written here")
@@ -201,6 +244,7 @@ class Sessions:
 
     async def _read(self, key: str) -> SessionState:
         stored = await self._store.load(key)
+        self._streams[key] = stored.stream
         self._saved[key] = stored.snapshot.seq if stored.snapshot else 0
         state = self._checked(key, stored.snapshot, stored.log)
         if state is None:
@@ -225,11 +269,14 @@ class Sessions:
         self._states[state.key] = state
         self._states.move_to_end(state.key)
         while len(self._states) > CACHED_STATES:
-            self._saved.pop(self._states.popitem(last=False)[0], None)
+            key, _ = self._states.popitem(last=False)
+            self._saved.pop(key, None)
+            self._streams.pop(key, None)
 
     def _forget(self, key: str) -> None:
         self._states.pop(key, None)
         self._saved.pop(key, None)
+        self._streams.pop(key, None)
         self.held.discard(key)
 
     async def _commit(
@@ -237,7 +284,8 @@ class Sessions:
     ) -> None:
         if before.key in self._behind and extras.lease == "if opened":
             extras = replace(extras, lease="take")
-        after, commit = self._builder.build(before, events, at, extras)
+        stream = self._streams.get(before.key, 0)
+        after, commit = self._builder.build(before, events, at, extras, stream)
         if before.key in self.held and self._behind.may_wait(before, commit):
             self._behind.add(Decided(commit, after))
         else:
@@ -257,7 +305,11 @@ class Sessions:
 
     async def _write(self, decided: Decided) -> None:
         try:
-            await self._behind.write(decided)
+            self._streams[decided.after.key] = await self._behind.write(decided)
+        except UnstorableError:
+            self._states.pop(decided.after.key, None)
+            self._behind.drop(decided.after.key)
+            raise
         except BaseException:
             self._states.pop(decided.after.key, None)
             raise

@@ -1,6 +1,7 @@
 """Runs one tool call and makes its result storable; it stores nothing itself."""
 
 import asyncio
+import hashlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -13,6 +14,8 @@ from core.domain.messages import EffectClass, ToolCall, ToolOutcome, ToolSpec
 from core.domain.state import SessionState
 from core.domain.values import TEXT_LIMIT, as_text, capped
 from core.ports import Artifact, Clock, Tool, ToolContext, ToolOutput
+
+LONGEST_ID = 100
 
 log = structlog.get_logger(__name__)
 
@@ -83,7 +86,7 @@ class Toolbox:
         turn, session = state.turn, state.session
         if turn is None or session is None:
             raise LookupError(f"{state.key}: no turn is open")
-        place = f"{session.session_id}/{effect.turn}/{effect.step}/{effect.call.id}"
+        place = f"{session.session_id}/{effect.turn}/{effect.step}/{_short(effect.call.id)}"
         return ToolContext(
             key=state.key,
             call_key=place,
@@ -93,6 +96,13 @@ class Toolbox:
             progress=progress,
             open_reminders=len(state.reminders),
         )
+
+
+def _short(call_id: str) -> str:
+    """Models put whole signatures into their ids; a key that long no index takes."""
+    if len(call_id) <= LONGEST_ID:
+        return call_id
+    return hashlib.sha256(call_id.encode(errors="surrogatepass")).hexdigest()
 
 
 def _arguments(call: ToolCall) -> dict[str, Any] | None:

@@ -40,6 +40,16 @@ def event(place: int, **changes: Any) -> Harm:
     return harm
 
 
+def stream(**changes: Any) -> Harm:
+    """The key's own row."""
+
+    def harm(connection: sa.Connection, number: int, seq: int) -> None:
+        row = sa.update(streams).where(streams.c.id == number)
+        connection.execute(row.values(changes))
+
+    return harm
+
+
 def gone(place: int) -> Harm:
     def harm(connection: sa.Connection, stream: int, seq: int) -> None:
         at = place if place > 0 else seq + 1 + place
@@ -139,6 +149,8 @@ LOG_SQLITE: dict[str, Harm] = {
     "JSON without a bottom": event(4, data="[" * 100_000 + "]" * 100_000),
     "words for a time": event(4, at="noon"),
     "words for a version": event(4, version="first"),
+    "words for a place": event(4, seq="fourth"),
+    "words for its end": stream(seq="here"),
 }
 """PostgreSQL refuses to hold these."""
 SNAPSHOT: dict[str, Harm] = {

@@ -147,6 +147,8 @@ class FaultyStore:
         self.broken: set[str] = set()
         self.hanging: set[str] = set()
         self.unsound: dict[str, Exception] = {}
+        self.errors: dict[str, Exception] = {}
+        """Raised by the calls of these names."""
 
     def __getattr__(self, name: str) -> Any:
         if name in self.hanging:
@@ -155,6 +157,8 @@ class FaultyStore:
 
     async def _call(self, name: str, *args: Any, **named: Any) -> Any:
         self._journal.append(name)
+        if name in self.errors:
+            raise self.errors[name]
         if name in ("load", "events") and args[0] in self.unsound:
             raise self.unsound[args[0]]
         return await getattr(self._real, name)(*args, **named)

@@ -153,7 +153,9 @@ async def test_the_clocks_jobs_survive_a_database_that_fails_for_a_while() -> No
         await eventually(lambda: closed(house))
 
 
-@pytest.mark.parametrize("error", [BrokenDataError("gap"), IllegalEventError("bug")])
+@pytest.mark.parametrize(
+    "error", [BrokenDataError("gap"), IllegalEventError("bug"), TypeError("x")]
+)
 async def test_what_is_due_fires_though_another_session_is_broken(error: Exception) -> None:
     house = House("one", "two", idle_reset_minutes=10)
     async with house.lives():
@@ -309,6 +311,46 @@ async def test_a_scrape_is_told_what_is_in_the_database() -> None:
     assert reading.ledger == {"room": Ledger(accepted=1, answered=1)}
 
 
+async def test_a_scrape_reads_the_ledger_once() -> None:
+    house = House()
+    journal: list[str] = []
+    house.store = cast("Store", FaultyStore(journal=journal))
+    async with house.lives() as service:
+        before = journal.count("ledger")
+        await service.reading()
+        assert journal.count("ledger") == before + 1
+
+
+@pytest.mark.parametrize("error", [StorageError("away"), BrokenDataError("owes"), TypeError("x")])
+async def test_a_ledger_that_cannot_be_read_keeps_nobody_from_an_answer(error: Exception) -> None:
+    house = House("hello yourself")
+    store = FaultyStore()
+    house.store = cast("Store", store)
+    store.errors["ledger"] = error
+    async with house.lives() as service:
+        await house.room.hears("hello")
+        await house.room.sees("hello yourself")
+        ready, detail = await service.readiness()
+        assert ready, detail
+
+
+async def test_one_session_that_breaks_off_unheard_of_stops_no_other_at_a_start() -> None:
+    house = House(*["hello yourself"] * 4)
+    house.script.hold()
+    async with house.lives():
+        for user in ("6", "7"):
+            await house.room.hears("hello", user=user)
+        await until(lambda: len(house.script.requests) == 2)
+    house.script.release()
+    store = FaultyStore(house.store)
+    store.unsound["agent:main:room:dm:6"] = TypeError("nobody thought of this")
+    house.store = cast("Store", store)
+    async with house.lives() as service:
+        await house.room.sees("hello yourself")
+        ready, detail = await service.readiness()
+        assert ready, detail
+
+
 @pytest.mark.parametrize(("how", "error"), [("broken", StorageError), ("hanging", TimeoutError)])
 async def test_a_scrape_fails_soon_while_the_database_is_away(
     how: str, error: type[Exception]
@@ -317,7 +359,7 @@ async def test_a_scrape_fails_soon_while_the_database_is_away(
     store = FaultyStore()
     house.store = cast("Store", store)
     async with house.lives() as service:
-        setattr(store, how, {"ledger"})
+        setattr(store, how, {"set_fact", "ledger", "undelivered"})
         with pytest.raises(error):
             await service.reading()
         setattr(store, how, set())

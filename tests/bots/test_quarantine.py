@@ -1,6 +1,7 @@
 """A stored session that is broken in any way poisons nothing, is told, and loses not one byte."""
 
 import json
+import shutil
 import stat
 from pathlib import Path
 from typing import Any
@@ -253,6 +254,17 @@ async def nothing_due(house: StoredHouse) -> bool:
     return not await house.store.due(house.clock.now())
 
 
+async def test_a_debt_in_words_keeps_nobody_from_an_answer_and_is_mended_by_the_next(
+    sqlite_house: StoredHouse,
+) -> None:
+    await talked(sqlite_house)
+    await sqlite_house.damage(of(KEY, damage.stream(owed="much")))
+    await another_life(sqlite_house, asks="who am I?")
+    assert sqlite_house.room.said == ["Ada again", "Bo again"]
+    ledger = await sqlite_house.asks(lambda store: store.ledger())
+    assert ledger == {"room": Ledger(accepted=4, answered=4)}
+
+
 async def test_a_bundle_that_cannot_be_written_hinders_nobody(house: StoredHouse) -> None:
     await talked(house)
     house.quarantine.parent.mkdir(exist_ok=True)
@@ -274,6 +286,25 @@ async def test_the_log_says_where_the_bundle_is(house: StoredHouse) -> None:
     (line,) = [line for line in lines if line["event"] == "quarantined"]
     (folder,) = house.quarantine.iterdir()
     assert line["bundle"] == str(folder)
+
+
+async def test_a_bundle_that_was_never_written_is_written_at_the_next_start(
+    house: StoredHouse,
+) -> None:
+    """The process was killed between the move and the copy."""
+    await talked(house)
+    await house.damage(of(KEY, without_snapshot(damage.gone(3))))
+    rows = await house.event_rows(KEY)
+    await another_life(house, asks="are you there?")
+    (folder,) = house.quarantine.iterdir()
+    shutil.rmtree(folder)
+    async with house.opens():
+        await until(folder.exists)
+    assert rows_of_bundle(folder) == rows
+    written = (folder / "meta.json").stat()
+    async with house.opens():
+        pass
+    assert (folder / "meta.json").stat() == written
 
 
 async def test_a_message_that_comes_again_to_a_broken_session_is_taken_once(

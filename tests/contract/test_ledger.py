@@ -12,7 +12,7 @@ from core.domain.ledger import Ledger
 from core.domain.outputs import Outcome
 from core.errors import DuplicateError
 from core.ports import Commit, InboxId, Store, Unowed
-from tests.contract.values import KEY, OTHER, at, commit, lease, letter, said, update
+from tests.contract.values import KEY, OTHER, at, commit, lease, letter, put_aside, said, update
 
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 PEOPLE = tuple(
@@ -103,9 +103,8 @@ async def test_a_session_that_is_set_aside_owes_nothing_any_more(store: Store) -
     await store.commit(commit(KEY, 1, said(), owed=2, inbox=update(2)))
     await store.commit(commit(KEY, 2, said(), owed=1, settled=((update(1), "answered"),)))
     await store.commit(commit(OTHER, 0, said(), owed=1, inbox=update(3)))
-    await store.set_aside(KEY, at(5))
+    await put_aside(store, KEY, at(5))
     assert await of_telegram(store) == Ledger(accepted=3, answered=1, failed=1, pending=1)
-    await store.set_aside("agent:main:telegram:dm:nobody", at(6))
     assert (await of_telegram(store)).balanced
 
 
@@ -115,8 +114,11 @@ async def test_what_is_not_delivered_is_told_by_platform(store: Store) -> None:
     letters = (letter("a", "1"), letter("b", "2"), letter("c", "2"), letter("d", "3"), odd)
     preview = letter("p", "4", kind="preview")
     await store.commit(commit(KEY, 0, said(), outbox=(*letters, preview)))
-    await store.give_up("a", "blocked", at())
-    await store.sent("d", "1", at())
+    claimed = {row.message.id: row for row in await store.claim(at(), lease())}
+    await store.give_up(claimed["a"], "blocked", at())
+    await store.sent(claimed["d"], "1", at())
+    await store.retry(claimed["b"], at(9), "429")
+    await store.retry(claimed["x"], at(9), "429")
     assert await store.undelivered() == {
         "telegram": {"failed": 1, "pending": 2},
         "a:b": {"pending": 1},
@@ -174,7 +176,7 @@ async def test_whatever_happens_the_counts_are_those_of_the_messages(
         await asyncio.gather(*[store.commit(naive.next_commit(key)) for key in together])
         aside = naive.dice.choice(PEOPLE)
         for key in [aside] if number % 5 == 4 else []:
-            await store.set_aside(key, at(number))
+            await put_aside(store, key, at(number))
             naive.set_aside(key)
         assert await store.ledger() == naive.ledger()
         assert await store.unowed() == ()

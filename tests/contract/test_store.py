@@ -20,7 +20,7 @@ from core.errors import (
     LeaseLostError,
     StorageError,
 )
-from core.ports import AccessGrant, Artifact, Commit, Store, Stored, StreamInfo, Timer
+from core.ports import AccessGrant, Artifact, Commit, Store, StreamInfo, Timer
 from tests.contract.values import (
     KEY,
     OTHER,
@@ -28,8 +28,10 @@ from tests.contract.values import (
     commit,
     lease,
     letter,
+    loaded,
     log,
     opened,
+    put_aside,
     said,
     state,
     update,
@@ -37,7 +39,7 @@ from tests.contract.values import (
 
 
 async def test_an_unknown_key_is_empty(store: Store) -> None:
-    assert await store.load(KEY) == Stored(None, ())
+    assert await loaded(store, KEY) == (None, ())
     assert await store.events(KEY) == ()
 
 
@@ -45,7 +47,7 @@ async def test_what_was_committed_is_loaded_just_as_it_was(store: Store) -> None
     first = log(1, opened(), said("«ü» 🙂 \u2028"))
     await store.commit(Commit(key=KEY, expected_seq=0, at=at(), log=first))
     await store.commit(commit(KEY, 2, said("more")))
-    assert await store.load(KEY) == Stored(None, (*first, *log(3, said("more"))))
+    assert await loaded(store, KEY) == (None, (*first, *log(3, said("more"))))
 
 
 async def test_keys_are_apart(store: Store) -> None:
@@ -69,7 +71,7 @@ async def test_events_can_be_read_from_anywhere_to_anywhere(store: Store) -> Non
 async def everything_of(store: Store) -> dict[str, Any]:
     late = at(10_000)
     return {
-        "log": await store.load(KEY),
+        "log": await loaded(store, KEY),
         "streams": await store.streams(),
         "ledger": await store.ledger(),
         "unowed": await store.unowed(),
@@ -101,7 +103,7 @@ def full(seq: int, **changes: Any) -> Commit:
 async def test_a_commit_stores_all_of_it(store: Store) -> None:
     await store.commit(full(0))
     assert await everything_of(store) == {
-        "log": Stored(state(KEY, 1), ()),
+        "log": (state(KEY, 1), ()),
         "streams": (StreamInfo(key=KEY, seq=1, session_id="s1", open_turn=True, updated_at=at()),),
         "ledger": {"telegram": Ledger(accepted=1, pending=1)},
         "unowed": (),
@@ -167,7 +169,7 @@ async def test_an_update_taken_before_is_a_duplicate_even_when_the_log_moved_on(
     with pytest.raises(DuplicateError):
         await store.commit(commit(OTHER, 0, said(), inbox=update(5)))
     await store.commit(commit(KEY, 2, said(), inbox=update(5, "slack")))
-    assert await store.load(OTHER) == Stored(None, ())
+    assert await loaded(store, OTHER) == (None, ())
 
 
 async def test_one_bad_commit_among_many_fails_alone(store: Store) -> None:
@@ -178,7 +180,7 @@ async def test_one_bad_commit_among_many_fails_alone(store: Store) -> None:
         return_exceptions=True,
     )
     assert [type(result) for result in results[3:8:4]] == [DuplicateError, ConflictError]
-    assert [result for n, result in enumerate(results) if n not in (3, 7)] == [None] * 8
+    assert all(isinstance(one, int) for n, one in enumerate(results) if n not in (3, 7))
     lengths = [len(await store.events(f"k{n}")) for n in range(10)]
     assert lengths == [1, 1, 1, 0, 1, 1, 1, 1, 1, 1]
     assert await store.ledger() == {"telegram": Ledger(accepted=9)}
@@ -188,7 +190,7 @@ async def test_of_many_at_one_place_exactly_one_wins(store: Store) -> None:
     results = await asyncio.gather(
         *(store.commit(commit(KEY, 0, said(str(n)))) for n in range(20)), return_exceptions=True
     )
-    assert sum(result is None for result in results) == 1
+    assert sum(isinstance(result, int) for result in results) == 1
     assert sum(isinstance(result, ConflictError) for result in results) == 19
     assert len(await store.events(KEY)) == 1
 
@@ -198,7 +200,7 @@ async def test_of_one_update_delivered_many_times_at_once_one_is_taken(store: St
         *(store.commit(commit(f"k{n}", 0, said(), inbox=update())) for n in range(20)),
         return_exceptions=True,
     )
-    assert sum(result is None for result in results) == 1
+    assert sum(isinstance(result, int) for result in results) == 1
     assert sum(isinstance(result, DuplicateError) for result in results) == 19
 
 
@@ -212,7 +214,7 @@ async def test_a_caller_who_goes_away_does_not_break_the_others(store: Store) ->
     await asyncio.sleep(0)
     tasks[4].cancel()
     results = await asyncio.gather(*tasks, return_exceptions=True)
-    assert [result for n, result in enumerate(results) if n != 4] == [None] * 9
+    assert all(isinstance(result, int) for n, result in enumerate(results) if n != 4)
     assert isinstance(results[4], asyncio.CancelledError)
     seqs = {info.key: info.seq for info in await store.streams()}
     seqs.pop("k4", None)
@@ -234,17 +236,17 @@ async def test_a_closed_store_says_so(store: Store) -> None:
 async def test_a_snapshot_saves_reading_and_loses_nothing(store: Store) -> None:
     await store.commit(commit(KEY, 0, said("a"), said("b"), snapshot=state(KEY, 2)))
     await store.commit(commit(KEY, 2, said("c")))
-    assert await store.load(KEY) == Stored(state(KEY, 2), log(3, said("c")))
+    assert await loaded(store, KEY) == (state(KEY, 2), log(3, said("c")))
     assert await store.events(KEY) == log(1, said("a"), said("b"), said("c"))
     await store.commit(commit(KEY, 3, said("d"), snapshot=state(KEY, 4)))
-    assert await store.load(KEY) == Stored(state(KEY, 4), ())
+    assert await loaded(store, KEY) == (state(KEY, 4), ())
 
 
 async def test_a_snapshot_of_another_place_is_passed_over(store: Store) -> None:
     await store.commit(commit(KEY, 0, said("a"), snapshot=state(KEY, 7)))
     await store.commit(commit(OTHER, 0, said("a"), snapshot=state(KEY, 1)))
-    assert await store.load(KEY) == Stored(None, log(1, said("a")))
-    assert await store.load(OTHER) == Stored(None, log(1, said("a")))
+    assert await loaded(store, KEY) == (None, log(1, said("a")))
+    assert await loaded(store, OTHER) == (None, log(1, said("a")))
 
 
 NASTY = {
@@ -277,7 +279,7 @@ async def test_an_event_that_could_not_be_read_back_is_refused(store: Store, wro
     event = ToolFinished(turn=wrong, step=1, call_id="c", outcome="ok", text="")
     with pytest.raises(IllegalEventError):
         await store.commit(commit(KEY, 0, event))
-    assert await store.load(KEY) == Stored(None, ())
+    assert await loaded(store, KEY) == (None, ())
 
 
 async def test_streams_are_listed_newest_first(store: Store) -> None:
@@ -308,10 +310,12 @@ async def test_a_log_that_is_set_aside_is_kept_and_its_key_is_new_again(store: S
     broken = log(1, opened(), said("old"))
     await store.commit(full(0, log=broken, snapshot=state(KEY, 2)))
     await store.commit(commit(OTHER, 0, said(), inbox=update(9), owed=1, timers=(other_timer(),)))
-    kept_as = await store.set_aside(KEY, at(5))
+    assert await store.asides() == ()
+    kept_as = await put_aside(store, KEY, at(5))
+    assert await store.asides() == (kept_as,)
     assert kept_as not in (KEY, OTHER)
-    assert await store.load(kept_as) == Stored(None, broken)
-    assert await store.load(KEY) == Stored(None, ())
+    assert await loaded(store, kept_as) == (None, broken)
+    assert await loaded(store, KEY) == (None, ())
     assert await store.abandoned(at(999)) == ()
     assert [one.id for one in await store.due(at(999))] == ["other"]
     assert await store.ledger() == {"telegram": Ledger(accepted=2, failed=1, pending=1)}
@@ -321,7 +325,7 @@ async def test_a_log_that_is_set_aside_is_kept_and_its_key_is_new_again(store: S
     claims = await store.claim(at(), lease())
     assert [one.message.part.plain for one in claims] == [f"{KEY}@0", f"{KEY}@0"]
     for one in claims:
-        await store.sent(one.message.id, "1", at())
+        await store.sent(one, "1", at())
     assert await store.backlog() == {}
 
 
@@ -330,12 +334,12 @@ async def test_what_follows_a_log_that_is_set_aside_is_there_with_it_or_neither(
 ) -> None:
     await store.commit(commit(KEY, 0, said("old"), owed=1, inbox=update()))
     with pytest.raises(ConflictError):
-        await store.set_aside(KEY, at(5), commit(KEY, 1, said("cannot follow")))
+        await put_aside(store, KEY, at(5), commit(KEY, 1, said("cannot follow")))
     assert await store.events(KEY) == log(1, said("old"))
     assert await store.ledger() == {"telegram": Ledger(accepted=1, pending=1)}
 
     notice = commit(KEY, 0, said("put aside"), outbox=(letter("notice"),))
-    kept_as = await store.set_aside(KEY, at(6), notice)
+    kept_as = await put_aside(store, KEY, at(6), notice)
     assert kept_as == aside_key(KEY, at(6))
     assert await store.events(kept_as) == log(1, said("old"))
     assert await store.events(KEY) == log(1, said("put aside"))
@@ -344,16 +348,54 @@ async def test_what_follows_a_log_that_is_set_aside_is_there_with_it_or_neither(
 
 
 async def test_a_message_set_aside_still_finds_its_preview(store: Store) -> None:
-    await store.open_preview(letter("p", kind="preview"), lease())
-    await store.sent("p", "77", at())
+    preview = letter("p", kind="preview")
+    _, opened = await store.open_preview(preview, lease())
+    assert opened
+    await store.sent(opened, "77", at())
     await store.commit(commit(KEY, 0, said(), outbox=(letter("a", edits="p"),)))
-    await store.set_aside(KEY, at())
+    await put_aside(store, KEY, at())
     (claimed,) = await store.claim(at(), lease())
     assert claimed.preview_id == "77"
-    await store.sent(claimed.message.id, "78", at())
-    assert await store.open_preview(letter("p", kind="preview"), lease()) == ("opened", "")
+    await store.sent(claimed, "78", at())
+    state, again = await store.open_preview(preview, lease())
+    assert state == "opened"
+    assert again
+    assert again.position != opened.position
 
 
-async def test_a_key_that_is_unknown_can_be_set_aside(store: Store) -> None:
-    kept_as = await store.set_aside(KEY, at())
-    assert await store.load(kept_as) == Stored(None, ())
+async def test_a_message_whose_session_is_set_aside_while_it_is_sent_is_settled(
+    store: Store,
+) -> None:
+    promised = (letter("a"), letter("b", "8"), letter("c", "9"))
+    await store.commit(commit(KEY, 0, said(), outbox=promised))
+    a, b, c = await store.claim(at(), lease())
+    await put_aside(store, KEY, at())
+    await store.sent(a, "77", at())
+    await store.give_up(b, "blocked", at())
+    await store.retry(c, at(9), "429")
+    assert await store.backlog() == {"failed": 1, "pending": 1}
+
+
+async def test_only_the_log_that_was_judged_is_set_aside(store: Store) -> None:
+    judged = await store.commit(commit(KEY, 0, said("old")))
+    await store.set_aside(KEY, judged, at(1), commit(KEY, 0, said("new"), stream=0))
+    with pytest.raises(ConflictError):
+        await store.set_aside(KEY, judged, at(2))
+    with pytest.raises(ConflictError):
+        await store.set_aside(OTHER, judged, at(2))
+    assert await store.events(KEY) == log(1, said("new"))
+    assert {info.key for info in await store.streams()} == {KEY, aside_key(KEY, at(1))}
+
+
+async def test_a_commit_fits_no_other_log_of_the_key_however_long(store: Store) -> None:
+    old = await store.commit(commit(KEY, 0, said(), stream=0))
+    assert await store.commit(commit(KEY, 1, said(), stream=old)) == old
+    await put_aside(store, KEY, at(1), commit(KEY, 0, said("new"), said("too"), stream=0))
+    with pytest.raises(ConflictError):
+        await store.commit(commit(KEY, 2, said("from another past"), stream=old))
+    with pytest.raises(ConflictError):
+        await store.commit(commit(KEY, 2, said("from none"), stream=0))
+    stored = await store.load(KEY)
+    assert [one.event for one in stored.log] == [said("new"), said("too")]
+    assert stored.stream not in (0, old)
+    await store.commit(commit(KEY, 2, said("more"), stream=stored.stream))

@@ -9,7 +9,7 @@ from core.domain.events import Event, ModelReplied, Recorded, SessionOpened
 from core.domain.keys import Address
 from core.domain.messages import OutboxKind, OutboxMessage, Part
 from core.domain.state import SessionState
-from core.ports import Commit, InboxId, Lease
+from core.ports import Commit, InboxId, Lease, SessionStore
 
 KEY = "agent:main:telegram:dm:7"
 OTHER = "agent:main:telegram:dm:8"
@@ -39,6 +39,21 @@ def commit(key: str, seq: int, *events: Event, **rest: Any) -> Commit:
     """One that brings the log from ``seq`` to where ``events`` end."""
     made = Commit(key=key, expected_seq=seq, at=at(), log=log(seq + 1, *events))
     return replace(made, **rest)
+
+
+async def put_aside(
+    store: SessionStore, key: str, when: datetime, first: Commit | None = None
+) -> str:
+    """The log that is there."""
+    head = await store.raw_head(key)
+    assert head
+    return await store.set_aside(key, head.number, when, first)
+
+
+async def loaded(store: SessionStore, key: str) -> tuple[SessionState | None, tuple[Recorded, ...]]:
+    """The snapshot and the log after it."""
+    stored = await store.load(key)
+    return stored.snapshot, stored.log
 
 
 def update(number: int = 1, platform: str = "telegram") -> InboxId:

@@ -147,7 +147,7 @@ def _row_of(name: str, args: tuple[Any, ...]) -> str:
         case "open_preview":
             return args[0].id
         case _:
-            return args[0]
+            return args[0].message.id
 
 
 def warm_up() -> None:

@@ -92,7 +92,7 @@ KILL_BUGS = (
             Edit(
                 "core/runtime/delivery.py",
                 "            platform_id = await self._send(row)\n",
-                "            await self._outbox.sent(message_id, '0', self._clock.now())\n"
+                "            await self._outbox.sent(row, '0', self._clock.now())\n"
                 "            platform_id = await self._send(row)\n",
             ),
         ),
@@ -104,7 +104,7 @@ KILL_BUGS = (
             Edit(
                 "core/runtime/delivery.py",
                 'await self._again(row, TransientError("nobody knows whether it arrived"))\n',
-                "await self._outbox.sent(message.id, '0', self._clock.now())\n",
+                "await self._outbox.sent(row, '0', self._clock.now())\n",
             ),
         ),
     ),

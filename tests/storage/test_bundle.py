@@ -5,6 +5,7 @@ import gzip
 import hashlib
 import json
 import stat
+import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,12 +24,12 @@ from core.ports import Commit, RawRow, Store
 from storage import bundle
 from storage.bundle_check import check
 from storage.bundle_export import Request, export
-from storage.bundle_files import PARTIAL
+from storage.bundle_files import PARTIAL, BundleFolder
 from storage.codec import Codec, snapshot_text
 from storage.memory import MemoryStore
 from storage.quarantine import QuarantineFolder, bundle_name
 from storage.store import SqlStore
-from tests.contract.values import at
+from tests.contract.values import at, put_aside
 from tests.core.domain.samples import KEY, START, calls, inbound
 from tests.core.domain.world import World
 
@@ -256,6 +257,37 @@ async def test_a_write_that_fails_half_way_leaves_nothing(store: Store, tmp_path
     assert list(place.iterdir()) == []
 
 
+@pytest.mark.parametrize("step", ["__init__", "add_line", "end_lines", "publish"])
+async def test_who_stops_an_export_finds_nothing_or_all_of_it(
+    step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, may_go_on, ended = threading.Event(), threading.Event(), threading.Event()
+    real = getattr(BundleFolder, step)
+
+    def slow(*args: Any, **named: Any) -> None:
+        begun.set()
+        may_go_on.wait(20)
+        real(*args, **named)
+        ended.set()
+
+    store = MemoryStore()
+    await keeps(store, lived().log)
+    monkeypatch.setattr(BundleFolder, step, slow)
+    place = tmp_path / "place"
+    exporting = asyncio.create_task(exported(store, place / "out"))
+    await asyncio.to_thread(begun.wait, 20)
+    for _ in range(2):
+        exporting.cancel()
+        await asyncio.sleep(0)
+    asyncio.get_running_loop().call_later(0.05, may_go_on.set)
+    with pytest.raises(asyncio.CancelledError):
+        await exporting
+    assert ended.is_set()
+    left = list(place.iterdir())
+    assert left == [place / "out"] * (step in ("end_lines", "publish"))
+    assert [check(folder).fault for folder in left] == [""] * len(left)
+
+
 def test_the_name_of_a_folder_is_safe_and_tells_two_apart() -> None:
     first = bundle_name("agent:main:slack:dm:T1.U2%2F..:aside:20260505_143022_000001")
     second = bundle_name("agent:main:slack:dm:T1.U2%2F..:aside:20260505_143022_000002")
@@ -278,7 +310,7 @@ async def test_a_log_set_aside_goes_to_quarantine_under_its_old_key(
 ) -> None:
     world = lived()
     await keeps(store, world.log, world.state)
-    kept_as = await store.set_aside(KEY, at())
+    kept_as = await put_aside(store, KEY, at())
     quarantine = QuarantineFolder(store, tmp_path / "quarantine", Clock())
     folder = Path(await quarantine.keep(kept_as, "because"))
     meta = check(folder)

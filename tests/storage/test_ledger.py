@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from core.domain.ledger import Ledger
 from storage.store import SqlStore
-from tests.contract.values import at, commit, said, update
+from tests.contract.values import at, commit, put_aside, said, update
 
 PEOPLE, TURNS = 12, 10
 
@@ -78,7 +78,7 @@ async def test_a_key_set_aside_under_a_writer_is_counted_once(postgres_url: str)
         for key, name in zip(keys, taken, strict=True)
     )
     await asyncio.gather(
-        *answers, *(here.set_aside(key, at()) for key in keys), return_exceptions=True
+        *answers, *(put_aside(here, key, at()) for key in keys), return_exceptions=True
     )
     ledger = (await here.ledger())["telegram"]
     assert (ledger.accepted, ledger.missing, ledger.pending) == (20, 0, 0)

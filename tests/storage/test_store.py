@@ -8,12 +8,23 @@ import pytest
 import sqlalchemy as sa
 
 from core.errors import BrokenDataError
-from core.ports import Stored
 from storage.engine import Database
 from storage.migrate import bring_up, open_database
 from storage.store import SqlStore
 from storage.tables import events, outbox, snapshots
-from tests.contract.values import KEY, at, commit, lease, letter, log, opened, said, state
+from tests.contract.values import (
+    KEY,
+    at,
+    commit,
+    lease,
+    letter,
+    loaded,
+    log,
+    opened,
+    put_aside,
+    said,
+    state,
+)
 
 WHOLE = log(1, *(said(str(number)) for number in range(5)))
 
@@ -39,9 +50,9 @@ async def _damage(database: Database, statement: sa.Executable) -> None:
 
 
 async def test_deleting_every_snapshot_loses_nothing(database: Database, store: SqlStore) -> None:
-    assert await store.load(KEY) == Stored(state(KEY, 2), WHOLE[2:])
+    assert await loaded(store, KEY) == (state(KEY, 2), WHOLE[2:])
     await _damage(database, sa.delete(snapshots))
-    assert await store.load(KEY) == Stored(None, WHOLE)
+    assert await loaded(store, KEY) == (None, WHOLE)
 
 
 @pytest.mark.parametrize(
@@ -56,7 +67,7 @@ async def test_a_snapshot_that_cannot_be_used_is_passed_over(
     database: Database, store: SqlStore, change: dict[str, Any]
 ) -> None:
     await _damage(database, sa.update(snapshots).values(change))
-    assert await store.load(KEY) == Stored(None, WHOLE)
+    assert await loaded(store, KEY) == (None, WHOLE)
 
 
 @pytest.mark.parametrize("seq", [3, 4, 5])
@@ -87,8 +98,8 @@ async def test_an_event_that_cannot_be_read_is_named(
     await _damage(database, sa.update(events).where(events.c.seq == 4).values(change))
     with pytest.raises(BrokenDataError, match=f"{KEY}@4"):
         await store.load(KEY)
-    kept_as = await store.set_aside(KEY, at())
-    assert await store.load(KEY) == Stored(None, ())
+    kept_as = await put_aside(store, KEY, at())
+    assert await loaded(store, KEY) == (None, ())
     assert await store.events(kept_as, 1, 3) == WHOLE[:3]
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from storage.store import SqlStore
 from tests.command import run
-from tests.contract.values import KEY, OTHER, at, commit, letter, said, update
+from tests.contract.values import KEY, OTHER, at, commit, lease, letter, said, update
 
 
 @pytest.fixture
@@ -31,7 +31,8 @@ async def test_every_number_of_a_platform_is_on_its_line(tmp_path: Path, store: 
     settled = ((update(1), "answered"),)
     await store.commit(commit(KEY, 1, said(), settled=settled, outbox=answers))
     await store.commit(commit(KEY, 2, said(), owed=1, inbox=update(2)))
-    await store.give_up("a", "blocked", at())
+    (claimed,) = await store.claim(at(), lease(), limit=1)
+    await store.give_up(claimed, "blocked", at())
     assert await told(tmp_path, "--ledger") == (
         0,
         [

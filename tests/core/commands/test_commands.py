@@ -88,6 +88,14 @@ def test_a_command_that_names_nobody_says_how(text: str) -> None:
     assert events == ()
 
 
+@pytest.mark.parametrize("where", ["", "chat:"])
+def test_an_id_that_nobody_can_have_is_no_id(where: str) -> None:
+    reply, events = run(f"/allow {where}{'x' * 3_900}")
+
+    assert "Whom?" in reply
+    assert events == ()
+
+
 def test_the_owner_cannot_keep_themselves_out() -> None:
     assert run("/deny 7")[1] == ()
     assert run("/deny chat:7")[1] == ()

@@ -203,6 +203,11 @@ class Sessions(RuleBasedStateMachine):
     def the_model_fails(self, kind: FailureKind, retry_after: float | None) -> None:
         self.world.fails(kind, retry_after)
 
+    @while_(Phase.THINKING, Phase.ACTING, Phase.INTERRUPTED)
+    @rule()
+    def what_comes_of_it_cannot_be_stored(self) -> None:
+        self.world.cannot_be_stored()
+
     @while_(Phase.THINKING)
     @rule(pause=pauses, dies=st.booleans())
     def the_rate_limit_is_reached(self, pause: float, dies: bool) -> None:

@@ -285,6 +285,8 @@ class Witness:
             case ask.Read():
                 here = self.turn == wish.turn and self.status == "running" and not self.open
                 return here and wish.source in self.unread
+            case ask.Unstorable():
+                return self.turn == wish.turn
             case ask.Wake():
                 due = self.wait_until is not None and self.wait_until <= wish.at
                 return self.turn == wish.turn and due

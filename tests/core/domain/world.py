@@ -132,6 +132,9 @@ class World:
             )
         )
 
+    def cannot_be_stored(self) -> Events:
+        return self.ask(ask.Unstorable(at=self.now, turn=self.turn, error_id="e1"))
+
     def attempts(self) -> Events:
         """Someone takes the turn up; at the limits it ends instead."""
         seen = self.witness

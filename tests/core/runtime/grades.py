@@ -38,13 +38,14 @@ class Slow:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
 
-    async def commit(self, commit: Commit) -> None:
+    async def commit(self, commit: Commit) -> int:
         self.under_way[commit.key] += 1
         assert self.under_way[commit.key] == 1, "two writes of one key at once"
         try:
             await asyncio.sleep(self._seconds())
-            await self._store.commit(commit)
+            stream = await self._store.commit(commit)
             self.commits.append(commit)
+            return stream
         finally:
             self.under_way[commit.key] -= 1
 

@@ -127,11 +127,15 @@ class FakeTool:
         self.timeout = 60.0
         self.seconds = seconds
         self.started: Counter[str] = Counter()
+        self.ended = 0
         self.result: Any = f"{name}: done"
 
     async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> ToolOutput:
         self.started[context.call_key] += 1
-        await asyncio.sleep(self.seconds)
+        try:
+            await asyncio.sleep(self.seconds)
+        finally:
+            self.ended += 1
         if isinstance(self.result, Exception):
             raise self.result
         return ToolOutput(value=self.result)
@@ -141,7 +145,8 @@ class Mortal:
     """Stands before an object of the outside world until its process is dead.
 
     ``faults`` are raised by the coming commits instead of, or (with «after») in spite of, storing.
-    ``killer`` is asked around every commit whether the process dies here.
+    ``killer`` is asked around every commit whether the process dies here. A call whose name is in
+    ``slow`` arrives so many seconds late, one in ``slow_answers`` is answered late.
     """
 
     def __init__(self, real: object) -> None:
@@ -149,6 +154,8 @@ class Mortal:
         self.dead = False
         self.faults: deque[str] = deque()
         self.killer: Callable[[str], bool] = lambda moment: False
+        self.slow: dict[str, float] = {}
+        self.slow_answers: dict[str, float] = {}
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._real, name)
@@ -158,20 +165,23 @@ class Mortal:
 
     async def _call(self, method: Callable[..., Awaitable[Any]], *args: Any, **named: Any) -> Any:
         self._breathe()
+        await asyncio.sleep(self.slow.get(method.__name__, 0.0))
         result = await method(*args, **named)
+        await asyncio.sleep(self.slow_answers.get(method.__name__, 0.0))
         self._breathe()
         return result
 
-    async def _commit(self, method: Callable[..., Awaitable[Any]], *args: Any) -> None:
+    async def _commit(self, method: Callable[..., Awaitable[Any]], *args: Any) -> Any:
         fault = self.faults.popleft() if self.faults else ""
         if fault == "before":
             raise StorageError("the disk is full")
         self.dead = self.dead or self.killer("before")
-        await self._call(method, *args)
+        stream = await self._call(method, *args)
         self.dead = self.dead or self.killer("after")
         self._breathe()
         if fault == "after":
             raise StorageError("the connection broke")
+        return stream
 
     def _breathe(self) -> None:
         if self.dead:
@@ -224,8 +234,12 @@ class Cell:
         self.kept: list[str] = []
 
     async def keep(self, kept_as: str, why: str) -> str:
+        await asyncio.sleep(1)
         self.kept.append(kept_as)
         return "a cell"
+
+    async def missing(self, kept: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(one for one in kept if one not in self.kept)
 
 
 class Process:
@@ -240,7 +254,7 @@ class Process:
         clock, channels = ground.clock, {"chat": chat} if ground.platform_set_up else {}
         self.sessions = Sessions(store, channels, ground.policy, clock, holder)
         self.access = Access(store, ground.allowed)
-        aside = Aside(self.sessions, store, ground.quarantine)
+        self.aside = aside = Aside(self.sessions, store, ground.quarantine)
         self.admission = Admission(self.sessions, self.access, commands(), aside)
         self.limiter = Limiter(clock, ground.paces)
         ids = (f"id{n}" for n in ground.numbers)
@@ -268,6 +282,7 @@ class Process:
     async def start(self) -> None:
         """Recovery comes before any message is taken."""
         await self.recovery.run()
+        self.aside.catch_up()
         third = self.holder.seconds / 3
         self._renewing = asyncio.create_task(_every(third, self.jobs.renew_leases))
         self._tasks = [
@@ -323,6 +338,13 @@ def asks(*names: str, text: str = "") -> ModelReply:
 async def at_once(work: Callable[[], Any], seconds: float) -> Any:
     """Threads know nothing of virtual time."""
     return work()
+
+
+def spoil(ground: Ground) -> None:
+    """The newest event turns into one that cannot follow, as a bad disk or a bug would do."""
+    log = ground.store._logs[KEY]  # pyright: ignore[reportPrivateUsage]
+    log[-1] = replace(log[-1], data=log[0].data, type=log[0].type)
+    ground.store._snapshots.clear()  # pyright: ignore[reportPrivateUsage]
 
 
 async def passes(seconds: float) -> None:

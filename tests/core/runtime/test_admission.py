@@ -1,16 +1,15 @@
 """How a message is taken, as its sender and the platform see it."""
 
 import asyncio
-from datetime import datetime
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from core.domain.keys import Address
 from core.errors import StorageError
-from core.ports import Commit
 from tests.core.domain.samples import HOME
-from tests.core.runtime.house import KEY, Ground, asks, passes, said
+from tests.core.runtime.house import KEY, Ground, asks, passes, said, spoil
 from tests.core.runtime.virtual import in_virtual_time
 
 NOBODY: frozenset[str] = frozenset()
@@ -264,6 +263,7 @@ async def test_an_unreadable_conversation_with_an_open_turn_is_told_too() -> Non
     await passes(2)
 
     assert [text for text in ground.chat.texts if "could not be read" in text]
+    assert ground.quarantine.kept == list(await ground.store.asides())
 
 
 @in_virtual_time
@@ -279,8 +279,8 @@ async def test_the_end_of_the_process_that_sets_a_conversation_aside_leaves_nobo
     second = await ground.starts()
     move = ground.store.set_aside
 
-    async def dies_of_it(key: str, at: datetime, first: Commit | None = None) -> str:
-        await move(key, at, first)
+    async def dies_of_it(*args: Any) -> str:
+        await move(*args)
         second.dies()
         return await asyncio.Future()
 
@@ -299,11 +299,57 @@ async def test_the_end_of_the_process_that_sets_a_conversation_aside_leaves_nobo
     assert sum("could not be read" in text for text in ground.chat.texts) == 1
 
 
-def spoil(ground: Ground) -> None:
-    """The newest event turns into one that cannot follow, as a bad disk or a bug would do."""
-    log = ground.store._logs[KEY]  # pyright: ignore[reportPrivateUsage]
-    log[-1] = replace(log[-1], data=log[0].data, type=log[0].type)
-    ground.store._snapshots.clear()  # pyright: ignore[reportPrivateUsage]
+@in_virtual_time
+async def test_two_processes_that_find_a_broken_log_set_it_aside_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ground = Ground("Hello", "fresh", "and on")
+    first = await ground.starts()
+    await first.hears("hi")
+    await passes(2)
+    first.dies()
+    spoil(ground)
+    quick, slow = await ground.starts(), await ground.starts()
+    slow.disk.slow_answers["events"] = 3.0
+
+    late = asyncio.create_task(slow.hears("second"))
+    await passes(4)
+    await quick.hears("first")
+    await passes(1)
+    await late
+    await passes(10)
+
+    assert sum("could not be read" in text for text in ground.chat.texts) == 1
+    assert ground.chat.texts[-2:] == ["fresh", "and on"]
+    assert await ground.outcomes() == {"answered": 3}
+    assert len(ground.quarantine.kept) == 1
+
+
+@in_virtual_time
+async def test_what_a_process_remembers_of_a_log_set_aside_fits_no_other() -> None:
+    ground = Ground("Hello", "Hello again", "fresh", "and on", "once more")
+    behind, other = await ground.starts(), await ground.starts()
+    await behind.hears("hi")
+    await passes(2)
+    await behind.hears("hi again")
+    await passes(2)
+    known = (await behind.state()).seq
+    spoil(ground)
+    await other.hears("are you there?")
+    await passes(5)
+    for _ in range(known - (await other.state()).seq):
+        await other.hears("/help")
+    await passes(20)
+    assert (await other.state()).seq == known
+
+    await behind.hears("and now?")
+    await passes(5)
+    await other.hears("and you?")
+    await passes(5)
+
+    assert ground.chat.texts[-2:] == ["and on", "once more"]
+    assert sum("could not be read" in text for text in ground.chat.texts) == 1
+    assert (await ground.outcomes()).keys() == {"answered"}
 
 
 @in_virtual_time

@@ -3,11 +3,14 @@
 import pytest
 
 from core.domain.messages import ModelFailure, ToolCall
-from core.domain.policy import Policy
+from core.domain.policy import Durability, Policy
 from core.domain.state import Phase, SessionState
 from core.domain.values import TEXT_LIMIT
-from core.errors import StorageError
-from tests.core.runtime.house import KEY, Ground, asks, passes
+from core.errors import StorageError, UnstorableError
+from core.ports import Commit
+from storage.memory import MemoryStore
+from tests.core.runtime.grades import GRADES
+from tests.core.runtime.house import KEY, Ground, asks, passes, spoil
 from tests.core.runtime.virtual import in_virtual_time
 
 
@@ -39,6 +42,23 @@ async def test_looking_goes_side_by_side_and_acting_one_after_the_other() -> Non
     await passes(22)
 
     assert ground.chat.texts == ["done"]
+
+
+@in_virtual_time
+async def test_tools_side_by_side_that_find_the_log_broken_set_it_aside() -> None:
+    ground = Ground(asks("look", "look"), "a new start")
+    ground.tools["look"].seconds = 10
+    process, other = await ground.starts(), await ground.starts()
+    await process.hears("go")
+    await passes(4)
+    await other.hears("more")
+    spoil(ground)
+    await passes(8)
+
+    assert "could not be read" in ground.chat.texts[-1]
+    await process.hears("hello?")
+    await passes(3)
+    assert ground.chat.texts[-1] == "a new start"
 
 
 @in_virtual_time
@@ -334,3 +354,68 @@ async def test_a_step_costs_no_time_of_its_own() -> None:
 class Unwritable:
     def __str__(self) -> str:
         raise KeyError("no words")
+
+
+class Picky(MemoryStore):
+    """Never takes a snowman."""
+
+    async def commit(self, commit: Commit) -> int:
+        if "☃" in str(commit.log):
+            raise UnstorableError("value too cold for column")
+        return await super().commit(commit)
+
+
+@pytest.mark.parametrize("grade", GRADES)
+@pytest.mark.parametrize("tool", ["look", "pay"])
+@in_virtual_time
+async def test_a_result_that_can_never_be_stored_ends_the_turn_and_is_told(
+    tool: str, grade: Durability
+) -> None:
+    ground = Ground(asks(tool, "look"), "found", "fine", policy=Policy(durability=grade))
+    ground.store = Picky()
+    ground.tools[tool].result = "☃"
+    process = await ground.starts()
+
+    await process.hears("search")
+    await process.hears("and now?")
+    await passes(60)
+
+    assert "database does not take" in ground.chat.texts[0]
+    assert await ground.outcomes() == {"failed": 1, "answered": 1}
+    assert ground.tools[tool].started.total() <= 2
+    assert process.agent.working() == ()
+
+
+@in_virtual_time
+async def test_an_answer_that_can_never_be_stored_ends_the_turn_and_is_told() -> None:
+    ground = Ground("☃", "fine")
+    ground.store = Picky()
+    process = await ground.starts()
+
+    await process.hears("hi")
+    await passes(5)
+    await process.hears("are you there?")
+    await passes(5)
+
+    assert "database does not take" in ground.chat.texts[0]
+    assert ground.chat.texts[1:] == ["fine"]
+
+
+@pytest.mark.parametrize("grade", ["async", "exit"])
+@in_virtual_time
+async def test_a_message_that_can_never_be_stored_does_not_cost_the_turn_under_way(
+    grade: Durability,
+) -> None:
+    ground = Ground(asks("look"), asks("look"), "found", policy=Policy(durability=grade))
+    ground.store = Picky()
+    ground.tools["look"].seconds = 5
+    process = await ground.starts()
+    await process.hears("search")
+    await passes(7)
+
+    with pytest.raises(UnstorableError):
+        await process.hears("☃")
+    await passes(60)
+
+    assert ground.chat.texts == ["found"]
+    assert ground.tools["look"].started.total() == 2, "nothing was looked at again"

@@ -1,5 +1,6 @@
 """What reaches the chat, in which order and how often, whatever the platform does."""
 
+import asyncio
 from itertools import pairwise
 
 import pytest
@@ -7,8 +8,10 @@ from msgspec.structs import replace
 
 from core.errors import PermanentError, StorageError, TransientError, UnknownOutcomeError
 from core.ports import Pace, Paces
+from core.runtime import delivery
+from storage.memory import MemoryStore
 from tests.core.domain.samples import HOME
-from tests.core.runtime.house import KEY, LEASE, Ground, Process, passes
+from tests.core.runtime.house import KEY, LEASE, Ground, Process, passes, spoil
 from tests.core.runtime.virtual import in_virtual_time
 
 GENEROUS = {"chat": Paces(chat=Pace(0.001, 100), bot=Pace(0.001, 1000))}
@@ -133,6 +136,104 @@ async def test_a_death_in_a_send_is_looked_up_by_the_next_life() -> None:
     await passes(5)
 
     assert sends(ground) == ["hello", "more"]
+
+
+class Away(MemoryStore):
+    """Out of reach until a time of the loop."""
+
+    back_at = 0.0
+
+    async def _turn(self) -> None:
+        await super()._turn()
+        if asyncio.get_running_loop().time() < self.back_at:
+            raise StorageError("the database is away")
+
+
+@pytest.mark.parametrize("seconds", [20, 40, 200])
+@in_virtual_time
+async def test_a_message_that_was_sent_while_the_database_was_away_is_not_sent_again(
+    seconds: float,
+) -> None:
+    ground = Ground("hello")
+    ground.store = store = Away()
+    process = await ground.starts()
+    ground.chat.seconds = 1
+    await process.hears("hi")
+    await passes(0.5)
+    assert sends(ground) == ["hello"]
+
+    store.back_at = asyncio.get_running_loop().time() + seconds
+    await passes(seconds + 300)
+
+    assert sends(ground) == ["hello"]
+    assert await ground.store.backlog() == {}
+
+
+@in_virtual_time
+async def test_a_crowd_that_has_to_wait_for_the_pace_is_told_once() -> None:
+    crowd = range(1000, 1600)
+    ground = Ground()
+    ground.chat.seconds = 0.2
+    process = await ground.starts()
+
+    for user in crowd:
+        await process.hears("/help", user=f"{user}", address=replace(HOME, chat=f"{user}"))
+    await passes(len(crowd) / 30 + 2 * LEASE)
+
+    assert len(crowd) / 30 > LEASE, "the last of them has to wait for longer than a claim lasts"
+    assert len(sends(ground)) == len(crowd)
+    assert await ground.store.backlog() == {}
+    gaps = [later - earlier for (earlier, _), (later, _) in pairwise(ground.chat.calls("send"))]
+    assert max(gaps) < 1.1, "nobody pauses while others wait"
+
+
+@in_virtual_time
+async def test_a_row_whose_chat_is_blocked_while_it_waits_is_put_back() -> None:
+    group = replace(HOME, chat="77", chat_type="group")
+    ground = Ground("a|b|c|d|e")
+    process = await ground.starts()
+    await process.hears("hi", address=group)
+    await passes(3)
+    assert ground.chat.texts == ["a", "b"]
+
+    process.limiter.block(group, 3 * LEASE)
+    await passes(4 * LEASE)
+
+    assert sends(ground) == ["a", "b", "c", "d", "e"]
+
+
+@in_virtual_time
+async def test_of_two_processes_that_settle_the_same_doubt_one_sends_again() -> None:
+    ground, first = await service("hello")
+    ground.chat.seconds = 3
+    await first.hears("hi")
+    await passes(1)
+    first.dies()
+    await passes(LEASE)
+    await ground.starts()
+    second = await ground.starts()
+    second.disk.slow["retry"] = 2.0
+
+    await passes(60)
+
+    assert sends(ground) == ["hello", "hello"], "the one that died in the act, and one more"
+
+
+@in_virtual_time
+async def test_an_answer_whose_conversation_is_set_aside_while_it_is_sent_comes_once() -> None:
+    ground, process = await service("hello", "a new one")
+    ground.chat.seconds = 3
+    await process.hears("hi")
+    await passes(1)
+    spoil(ground)
+
+    second = await ground.starts()
+    await second.hears("are you there?")
+    await passes(60)
+
+    assert ground.chat.texts[0] == "hello"
+    assert "could not be read" in ground.chat.texts[1]
+    assert ground.chat.texts[2:] == ["a new one"]
 
 
 @in_virtual_time
@@ -271,12 +372,36 @@ async def test_a_bug_in_one_channel_does_not_end_the_only_exit() -> None:
     assert ground.chat.texts[-1] == "two"
 
 
+@pytest.mark.parametrize("retry_after", [None, 7.0])
 @in_virtual_time
-async def test_a_platform_that_says_when_to_come_back_is_never_given_up() -> None:
+async def test_what_is_proved_not_to_be_out_is_never_given_up(
+    retry_after: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delivery, "LONGEST_PAUSE", 5.0)
     ground, process = await service("at last")
-    ground.chat.faults.extend(TransientError("refused", retry_after=60.0) for _ in range(250))
+    faults = delivery.MOST_DOUBTS + 50
+    ground.chat.faults.extend(TransientError("refused", retry_after) for _ in range(faults))
+    ground.chat.faults.append(UnknownOutcomeError("connection reset"))
 
     await process.hears("hi")
-    await passes(60 * 260)
+    await passes(faults * (retry_after or 6) + 60)
 
     assert ground.chat.texts == ["at last"]
+
+
+@in_virtual_time
+async def test_a_message_that_may_be_there_too_often_already_is_given_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(delivery, "LONGEST_PAUSE", 5.0)
+    ground, process = await service("hello", "again")
+    ground.chat.faults.extend([UnknownOutcomeError("no answer")] * (delivery.MOST_DOUBTS + 50))
+    await process.hears("hi")
+    await passes(6 * (delivery.MOST_DOUBTS + 50))
+    assert sends(ground) == ["hello"] * delivery.MOST_DOUBTS
+    assert await ground.store.backlog() == {"failed": 1}
+
+    ground.chat.faults.clear()
+    await process.hears("hi")
+    await passes(10)
+    assert ground.chat.texts == ["again"], "it does not hold up the chat for ever"

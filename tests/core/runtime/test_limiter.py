@@ -1,3 +1,5 @@
+from datetime import datetime, timedelta
+
 from msgspec.structs import replace
 
 from core.ports import Pace, Paces
@@ -75,3 +77,35 @@ async def test_a_platform_without_paces_of_its_own_has_the_default() -> None:
     limits = Limiter(VirtualClock())
 
     assert await seconds(limits, 4) == 1
+
+
+class SetBack(VirtualClock):
+    back = timedelta()
+
+    def now(self) -> datetime:
+        return super().now() - self.back
+
+
+@in_virtual_time
+async def test_nothing_waits_for_a_clock_that_was_set_back() -> None:
+    clock = SetBack()
+    limits = Limiter(clock, PACES)
+    for _ in range(4):
+        await limits.acquire(HOME)
+    limits.block(HOME, 30)
+    clock.back = timedelta(hours=2)
+
+    assert limits.blocked_for(HOME) == 0
+    assert await seconds(limits, 3) == 0
+    assert await seconds(limits, 1) == 1
+
+
+@in_virtual_time
+async def test_a_clock_that_is_put_right_a_little_costs_no_more_than_a_burst() -> None:
+    clock = SetBack()
+    limits = Limiter(clock, PACES)
+    for _ in range(3):
+        await limits.acquire(HOME)
+    for _ in range(5):
+        clock.back += timedelta(seconds=2)
+        assert await seconds(limits, 1) <= 3

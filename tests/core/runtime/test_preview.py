@@ -1,11 +1,15 @@
 """What the person sees while an answer is in the making."""
 
-from collections.abc import Callable
+import asyncio
+from collections import deque
+from collections.abc import Callable, Coroutine
 from datetime import datetime
+from typing import Any
 
 import pytest
 
-from core.domain.messages import ModelReply, ModelRequest
+from core.domain.keys import Address
+from core.domain.messages import ModelReply, ModelRequest, OutboxMessage, Part
 from core.errors import (
     PermanentError,
     StillhereError,
@@ -13,8 +17,8 @@ from core.errors import (
     TransientError,
     UnknownOutcomeError,
 )
-from core.ports import OnText, ToolContext, ToolOutput
-from tests.core.runtime.house import LEASE, FakeTool, Ground, asks, passes
+from core.ports import Claimed, OnText, ToolContext, ToolOutput
+from tests.core.runtime.house import LEASE, Chat, FakeTool, Ground, asks, passes
 from tests.core.runtime.virtual import in_virtual_time
 
 WORDS = ("Once", "upon", "a", "time")
@@ -180,6 +184,59 @@ async def test_after_a_stop_nothing_more_is_shown() -> None:
     assert len(ground.chat.texts) == 2
 
 
+class Remote(Chat):
+    """A platform at the end of a line: what was asked of it arrives, if only later, even when
+    nobody waits for it any more."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.slow_edits: deque[float] = deque()
+        """How long the next ones take."""
+
+    async def send(self, message: OutboxMessage) -> str:
+        return await asyncio.shield(asyncio.create_task(super().send(message)))
+
+    async def edit(self, address: Address, platform_id: str, part: Part) -> None:
+        arriving = super().edit(address, platform_id, part)
+        await asyncio.shield(asyncio.create_task(self._later(arriving)))
+
+    async def _later(self, arriving: Coroutine[Any, Any, None]) -> None:
+        await passes(self.slow_edits.popleft() if self.slow_edits else 0.1)
+        await arriving
+
+
+@pytest.mark.parametrize("seconds", [0.5, 2.0, 9.0])
+@in_virtual_time
+async def test_a_first_word_that_is_slow_to_arrive_becomes_the_answer(seconds: float) -> None:
+    ground = streaming(pause=0.5)
+    ground.chat = Remote()
+    ground.chat.seconds = seconds
+    process = await ground.starts()
+
+    await process.hears("a story")
+    await passes(60)
+
+    assert ground.chat.texts == ["Once upon a time"]
+    assert len(ground.chat.calls("send")) == 1
+
+
+@pytest.mark.parametrize(("seconds", "messages"), [(4.0, 1), (9.0, 1), (40.0, 2)])
+@in_virtual_time
+async def test_an_edit_that_is_slow_to_arrive_never_covers_the_answer(
+    seconds: float, messages: int
+) -> None:
+    ground = streaming()
+    ground.chat = chat = Remote()
+    chat.slow_edits.append(seconds)
+    process = await ground.starts()
+
+    await process.hears("a story")
+    await passes(100)
+
+    assert ground.chat.texts[-1] == "Once upon a time"
+    assert len(ground.chat.texts) == messages
+
+
 class Telling(FakeTool):
     async def run(self, arguments: object, context: ToolContext) -> ToolOutput:
         for number in range(1, 10):
@@ -196,10 +253,10 @@ async def test_a_preview_that_cannot_be_noted_at_once_is_still_where_the_answer_
     process = await ground.starts()
     note, faults = ground.store.sent, [StorageError("away")] * 4
 
-    async def often_away(message_id: str, platform_id: str, at: datetime) -> None:
+    async def often_away(row: Claimed, platform_id: str, at: datetime) -> None:
         if faults:
             raise faults.pop()
-        await note(message_id, platform_id, at)
+        await note(row, platform_id, at)
 
     monkeypatch.setattr(ground.store, "sent", often_away)
     await process.hears("a story")

@@ -8,7 +8,8 @@ from msgspec.structs import replace
 
 from core.domain.messages import ModelReply, ModelRequest
 from core.domain.policy import Policy
-from core.ports import OnText
+from core.ports import Commit, OnText
+from storage.memory import MemoryStore
 from tests.core.domain.samples import HOME
 from tests.core.runtime.house import KEY, LEASE, Ground, asks, passes
 from tests.core.runtime.virtual import in_virtual_time
@@ -256,3 +257,28 @@ async def test_a_process_leaves_its_own_living_turn_alone_when_its_lease_ran_out
     assert sum(ground.tools["pay"].started.values()) == 1
     shown = [getattr(m, "text", "") for m in ground.script.requests[-1].messages]
     assert "pay: done" in shown
+
+
+class Picky(MemoryStore):
+    """It breaks over one key in a way that nobody thought of."""
+
+    bad = ""
+
+    async def commit(self, commit: Commit) -> None:
+        if commit.key == self.bad:
+            raise TypeError("nobody thought of this")
+        await super().commit(commit)
+
+
+@in_virtual_time
+async def test_a_stop_lets_every_turn_go_but_the_one_that_breaks() -> None:
+    ground = Ground()
+    ground.store = store = Picky()
+    ground.script.hold()
+    process = await ground.starts()
+    await process.hears("hello")
+    await process.hears("hello", address=replace(HOME, chat="8"), user="8")
+    await passes(2)
+    store.bad = KEY
+    await process.recovery.interrupt((KEY, "agent:main:chat:dm:8"))
+    assert await store.abandoned(ground.clock.now()) == ("agent:main:chat:dm:8",)

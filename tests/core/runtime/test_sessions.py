@@ -16,7 +16,7 @@ from core.domain import inputs as ask
 from core.domain.events import ModelReplied, Recorded, ToolStarted, TurnInterrupted
 from core.domain.messages import ModelFailure, ModelReply, ModelRequest, ToolCall, Usage
 from core.domain.outputs import Timer
-from core.domain.policy import Durability, Policy
+from core.domain.policy import BusyMode, Durability, Policy
 from core.ports import OnText, ToolContext, ToolOutput
 from tests.core.domain.samples import reminder
 from tests.core.runtime.house import KEY, FakeTool, Ground, Process, asks, passes
@@ -170,6 +170,59 @@ async def test_a_process_that_is_behind_looks_again_before_it_writes() -> None:
 
     assert ground.chat.texts == ["hello", "hello again", "three", "four"]
     assert "three" in str(ground.script.requests[-1])
+
+
+async def paying(mode: BusyMode, *lines: Any, seconds: float = 600.0) -> tuple[Ground, Process]:
+    """A turn hangs in a tool of one process; the other one is returned."""
+    ground = Ground(asks("pay"), *lines, policy=Policy(busy_mode=mode))
+    ground.tools["pay"].seconds, ground.tools["pay"].timeout = seconds, 900.0
+    first, second = await ground.starts(), await ground.starts()
+    await first.hears("pay it")
+    await passes(5)
+    assert first.agent.working() == (KEY,)
+    return ground, second
+
+
+@in_virtual_time
+async def test_a_stop_heard_by_another_process_ends_the_hung_tool_and_lets_the_next_turn_in() -> (
+    None
+):
+    ground, second = await paying("queue", "the second answer")
+    await second.hears("this instead")
+    await second.hears("/stop")
+    await passes(7)
+    assert ground.chat.texts[-1] == "the second answer"
+    assert ground.tools["pay"].ended == 1
+    assert await ground.outcomes() == {"answered": 2, "discarded": 1}
+
+
+@in_virtual_time
+async def test_a_stop_heard_by_another_process_ends_the_hung_tool_with_nothing_behind_it() -> None:
+    ground, second = await paying("queue")
+    await second.hears("/stop")
+    await passes(7)
+    assert ground.tools["pay"].ended == 1
+    assert ground.processes[0].agent.working() == ()
+
+
+@in_virtual_time
+async def test_an_interruption_heard_by_another_process_is_answered_at_once() -> None:
+    ground, second = await paying("interrupt", "the second answer")
+    await second.hears("this instead")
+    await passes(7)
+    assert ground.chat.texts[-1] == "the second answer"
+    assert ground.tools["pay"].ended == 1
+
+
+@in_virtual_time
+async def test_who_finds_its_result_too_late_does_what_another_process_let_in() -> None:
+    """Though no lease is renewed in between."""
+    ground, second = await paying("queue", "the second answer", seconds=8.0)
+    ground.processes[0].forgets_to_renew()
+    await second.hears("this instead")
+    await second.hears("/stop")
+    await passes(6)
+    assert ground.chat.texts[-1] == "the second answer"
 
 
 @in_virtual_time

@@ -35,6 +35,19 @@ async def test_a_call_is_named_by_its_place() -> None:
 
 
 @in_virtual_time
+async def test_a_call_of_any_length_of_name_has_a_short_place_of_its_own() -> None:
+    toolbox, tools, state = box()
+    thoughts = ["call_1__thought__" + letter * 30_000 for letter in "ab\ud800"]
+
+    for name in thoughts:
+        await toolbox.run(state, RunTool(1, 1, ToolCall(name, "look", "")), silent)
+
+    places = list(tools["look"].started)
+    assert len(places) == len(thoughts)
+    assert max(map(len, places)) < 150
+
+
+@in_virtual_time
 async def test_a_tool_of_no_name_does_nothing_and_so_is_harmless() -> None:
     toolbox, _, _ = box()
 

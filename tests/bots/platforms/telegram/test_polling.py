@@ -6,7 +6,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from core.domain.keys import Address
-from core.errors import StorageError
+from core.errors import StorageError, UnstorableError
 from tests.bots.platforms.telegram.kit import COMMANDS, Bench, polling
 from tests.standins.faults import BAD_GATEWAY, GARBAGE, Fault, Raw, Refuse, Reset
 from tests.standins.telegram import TelegramStandIn
@@ -91,10 +91,11 @@ async def test_an_update_that_cannot_be_read_does_not_stop_those_with_it(
     assert bench.inbox.texts == ["behind it"]
 
 
+@pytest.mark.parametrize("error", [RuntimeError("a bug"), UnstorableError("value too long")])
 async def test_an_update_that_breaks_admission_lets_the_others_pass_in_the_end(
-    bench: Bench, ada: User
+    bench: Bench, ada: User, error: Exception
 ) -> None:
-    bench.inbox.failures.extend(RuntimeError("a bug") for _ in range(5))
+    bench.inbox.failures.extend(error for _ in range(5))
     with capture_logs() as logs:
         ada.says("poison")
         ada.says("behind it")

@@ -53,11 +53,11 @@ class SlowStore:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._real, name)
 
-    async def commit(self, *args: Any) -> None:
+    async def commit(self, *args: Any) -> int:
         self.waiting += 1
         await self.gate.wait()
         self.waiting -= 1
-        await self._real.commit(*args)
+        return await self._real.commit(*args)
 
 
 class Town:
