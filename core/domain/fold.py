@@ -8,13 +8,7 @@ from typing import assert_never
 from msgspec.structs import replace
 
 from core.domain import events as ev
-from core.domain.entries import (
-    as_entries,
-    as_tried_again,
-    estimate_tokens,
-    files_entry,
-    without,
-)
+from core.domain.entries import as_entries, as_tried_again, estimate_tokens, files_entry, without
 from core.domain.state import LEGAL, Call, Entry, Session, SessionState, Source, Turn
 from core.errors import IllegalEventError
 

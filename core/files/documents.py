@@ -1,10 +1,13 @@
-"""The text of documents, as much of it as a conversation can carry; keeps nothing."""
+"""The text of documents, as much of it as a conversation can carry; keeps nothing.
+
+pypdf is imported when the first PDF comes: that takes as long as a third of a start.
+"""
 
 import codecs
+import importlib
 import io
-from collections.abc import Callable, Iterator
-
-from pypdf import PdfReader
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol, cast
 
 from core.domain.values import clean
 from core.errors import PermanentError
@@ -18,6 +21,15 @@ _MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 NO_TEXT = "There is no text in it; it may be a scan."
+
+
+class Page(Protocol):
+    def extract_text(self) -> str: ...
+
+
+class Pdf(Protocol):
+    @property
+    def pages(self) -> Sequence[Page]: ...
 
 
 def decoded(data: bytes) -> str:
@@ -36,9 +48,9 @@ def decoded(data: bytes) -> str:
 def text_of_pdf(data: bytes, now: Callable[[], float]) -> str:
     """``now`` is in seconds. It blocks. Raises PermanentError with a sentence for the user."""
     try:
-        reader = PdfReader(io.BytesIO(data))
-        many = len(reader.pages)
-        pages = list(_pages(reader, now() + PDF_SECONDS, now))
+        found = _open(data)
+        many = len(found.pages)
+        pages = list(_pages(found, now() + PDF_SECONDS, now))
     except Exception as error:  # broken files raise anything
         raise PermanentError("It cannot be opened as a PDF, or is locked.") from error
     if not any(page.strip() for page in pages):
@@ -48,7 +60,12 @@ def text_of_pdf(data: bytes, now: Callable[[], float]) -> str:
     return clean("\n\n".join([*pages, *note]))
 
 
-def _pages(reader: PdfReader, until: float, now: Callable[[], float]) -> Iterator[str]:
+def _open(data: bytes) -> Pdf:
+    reader = importlib.import_module("pypdf").PdfReader
+    return cast("Pdf", reader(io.BytesIO(data)))
+
+
+def _pages(reader: Pdf, until: float, now: Callable[[], float]) -> Iterator[str]:
     for page in reader.pages[:MOST_PAGES]:
         if now() > until:
             return
