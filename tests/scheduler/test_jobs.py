@@ -91,10 +91,11 @@ class Jolting(MemoryStore):
 
     clock: Unsteady
 
-    async def commit(self, commit: Commit) -> None:
-        await super().commit(commit)
+    async def commit(self, commit: Commit) -> int:
+        number = await super().commit(commit)
         if any(isinstance(recorded.event, TurnInterrupted) for recorded in commit.log):
             self.clock.back = timedelta(hours=2)
+        return number
 
 
 @in_virtual_time

@@ -286,7 +286,7 @@ class Witness:
                 here = self.turn == wish.turn and self.status == "running" and not self.open
                 return here and wish.source in self.unread
             case ask.Unstorable():
-                return self.turn == wish.turn
+                return self.turn != 0 and self.turn == wish.turn
             case ask.Wake():
                 due = self.wait_until is not None and self.wait_until <= wish.at
                 return self.turn == wish.turn and due

@@ -264,10 +264,10 @@ class Picky(MemoryStore):
 
     bad = ""
 
-    async def commit(self, commit: Commit) -> None:
+    async def commit(self, commit: Commit) -> int:
         if commit.key == self.bad:
             raise TypeError("nobody thought of this")
-        await super().commit(commit)
+        return await super().commit(commit)
 
 
 @in_virtual_time
