@@ -30,6 +30,7 @@ from core.ports import (
 )
 from storage.checks import Ground, Head
 from storage.codec import Codec, EventRow, clean, micros, moment, snapshot
+from storage.files import sha_of
 from storage.ledger import Moves, added_up, counted, settled_id
 from storage.raw import SNAPSHOT
 from storage.reads import these, whole_log
@@ -56,6 +57,7 @@ class MemoryStore:
         self._access: dict[tuple[str, str], Role] = {}
         self._artifacts: dict[str, str] = {}
         self._facts: dict[str, str] = {}
+        self._files: dict[str, bytes] = {}
         self._closed = False
 
     async def close(self) -> None:
@@ -229,6 +231,15 @@ class MemoryStore:
     async def artifact(self, artifact_id: str) -> str | None:
         await self._turn()
         return self._artifacts.get(clean(artifact_id))
+
+    async def keep_file(self, data: bytes) -> str:
+        await self._turn()
+        self._files[sha := sha_of(data)] = data
+        return sha
+
+    async def file(self, sha: str) -> bytes | None:
+        await self._turn()
+        return self._files.get(sha)
 
     async def claim(
         self, now: datetime, lease: Lease, limit: int = 100, platforms: Platforms = None

@@ -39,6 +39,10 @@ class SlackTown:
         self.ada.says(text)
         self._newest = self.stand_in.events.envelopes[-1]
 
+    def sends(self, text: str, *pictures: bytes) -> int:
+        self.ada.sends_pictures(text, *pictures)
+        return 1
+
     def repeats(self) -> None:
         assert self._newest is not None
         self.stand_in.redeliver(self._newest)

@@ -35,6 +35,10 @@ class Town(Protocol):
 
     def says(self, text: str) -> None: ...
 
+    def sends(self, text: str, *pictures: bytes) -> int:
+        """As one; returns how many messages the platform makes of them."""
+        ...
+
     def repeats(self) -> None:
         """The platform brings the newest message once more."""
         ...
@@ -81,6 +85,9 @@ class TelegramTown:
     def says(self, text: str) -> None:
         self._newest = self.ada.says(text).update_id or 0
 
+    def sends(self, text: str, *pictures: bytes) -> int:
+        return len(self.ada.sends_album(*pictures, caption=text))
+
     def repeats(self) -> None:
         self.stand_in.redeliver(self._newest)
 
@@ -123,6 +130,10 @@ class DiscordTown:
 
     def says(self, text: str) -> None:
         self._newest = self.ada.says(text)
+
+    def sends(self, text: str, *pictures: bytes) -> int:
+        self.ada.sends_pictures(text, *pictures)
+        return 1
 
     def repeats(self) -> None:
         if self._newest is not None:

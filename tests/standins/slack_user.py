@@ -90,6 +90,16 @@ class User:
         """With Slack's own tokens, such as ``<https://a.b|a.b>``."""
         return self._act(lambda: self._post(self._channel(channel), text, thread))
 
+    def sends_pictures(self, text: str, *pictures: bytes) -> Message:
+        """One message with them all."""
+
+        def write() -> Message:
+            keep = self._world.keep_file
+            files = tuple(keep(f"{n}.png", "image/png", data) for n, data in enumerate(pictures))
+            return self._post(self._channel(""), text, "", subtype="file_share", files=files)
+
+        return self._act(write)
+
     def sends_file(
         self,
         name: str = "notes.txt",

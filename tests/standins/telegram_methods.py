@@ -160,6 +160,8 @@ class BotMethods:
         attachment = self.chats.files.get(params.get("file_id") or "")
         if attachment is None:
             raise bad_request("wrong file_id or the file is temporarily unavailable")
+        if len(attachment.data) > self.chats.largest_file:
+            raise bad_request("file is too big")
         return file_json(attachment) | {"file_path": attachment.path}
 
     def _post(

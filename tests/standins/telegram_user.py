@@ -91,6 +91,15 @@ class User:
     def sends_photo(self, data: bytes = b"\xff\xd8\xff", caption: str = "") -> Message:
         return self._sends("photo", data, caption, "photo.jpg", "image/jpeg")
 
+    def sends_album(self, *pictures: bytes, caption: str = "") -> tuple[Message, ...]:
+        """One message each; the first one has the caption."""
+        album = f"album-{next(self._queries)}"
+        captions = (caption, *[""] * (len(pictures) - 1))
+        return tuple(
+            self._sends("photo", data, said, "photo.jpg", "image/jpeg", album)
+            for data, said in zip(pictures, captions, strict=True)
+        )
+
     def sends_document(
         self,
         name: str = "notes.txt",
@@ -163,11 +172,19 @@ class User:
     def unblocks_bot(self) -> None:
         self._chats.open_private(self._person).refusal = None
 
-    def _sends(self, kind: str, data: bytes, caption: str, name: str, mime_type: str) -> Message:
+    def _sends(
+        self,
+        kind: str,
+        data: bytes,
+        caption: str,
+        name: str,
+        mime_type: str,
+        album: str | None = None,
+    ) -> Message:
         def write() -> Message:
             chat = self._chats.open_private(self._person)
             attachment = self._chats.keep_file(kind, data, name, mime_type)
-            return self._post(chat, caption, None, None, attachment)
+            return self._post(chat, caption, None, None, attachment, album)
 
         return self._act(write)
 
@@ -178,6 +195,7 @@ class User:
         thread_id: int | None,
         reply_to: int | None,
         attachment: Attachment | None = None,
+        album: str | None = None,
     ) -> Message:
         if thread_id is not None and (chat.is_private or chat.forum):
             chat.topics.add(thread_id)
@@ -188,6 +206,7 @@ class User:
             thread_id=reply_to if thread_id is None and not chat.is_private else thread_id,
             reply_to=reply_to,
             attachment=attachment,
+            album=album,
         )
         return self._tell("message", message)
 

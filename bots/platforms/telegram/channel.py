@@ -14,8 +14,8 @@ from bots.platforms.telegram.moves import Moves
 from bots.platforms.telegram.presses import keyboard
 from bots.render import telegram as rendering
 from core.domain.keys import Address
-from core.domain.messages import OutboxMessage, Part
-from core.errors import StorageError, TransientError
+from core.domain.messages import Attachment, OutboxMessage, Part
+from core.errors import PermanentError, StorageError, TransientError
 
 TYPING_SECONDS = 5.0
 _NO_PREVIEW = LinkPreviewOptions(is_disabled=True)
@@ -59,6 +59,16 @@ class TelegramChannel:
 
     async def lookup(self, message: OutboxMessage) -> str | None:
         """Telegram has no way to ask."""
+
+    async def fetch(self, attachment: Attachment, limit: int) -> bytes:
+        """The public Bot API hands out up to 20 MB (https://core.telegram.org/bots/api#getfile)."""
+        return await self._call(lambda: self._fetch(attachment, limit))
+
+    async def _fetch(self, attachment: Attachment, limit: int) -> bytes:
+        file = await self._bot.get_file(attachment.ref)
+        if (file.file_size or 0) > limit:
+            raise PermanentError(f"{file.file_size} bytes are more than {limit}")
+        return bytes(await file.download_as_bytearray())
 
     async def _send(self, address: Address, part: Part) -> Message:
         """A group that became a supergroup says its new id and takes nothing: it is sent there,
@@ -118,6 +128,8 @@ class TelegramChannel:
             raise TransientError("Telegram refuses the bot token", faults.REFUSED_SECONDS)
         try:
             result = await call()
+        except PermanentError:
+            raise
         except Exception as error:  # noqa: BLE001 - whatever broke, the call may have arrived
             if faults.fault_of(error) == "refused":
                 self._signs.enter("refused")

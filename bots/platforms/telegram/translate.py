@@ -50,6 +50,7 @@ def inbound(update: Update, me: Me) -> Inbound | None:
         sent_at=message.date,
         message_id=str(message.message_id),
         attachments=attachments,
+        album=message.media_group_id or "",
     )
 
 
