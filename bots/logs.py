@@ -24,6 +24,8 @@ _NOISY = (
 _REPETITIVE = ("apscheduler.scheduler",)
 """Warns each time that a job is not over when it is due again: so once a second and more, for as
 long as the database does not answer, which is said elsewhere."""
+_TALKATIVE = ("discord",)
+"""Tells a lost connection with its whole traceback; its adapter says it in a line."""
 _SHORTEST_PASSWORD = 4
 """A shorter one is hidden only where it stands in a URL: it would be found in every word."""
 
@@ -90,6 +92,8 @@ def set_up_logs(level: str, form: str, secrets: frozenset[str], stream: TextIO) 
         logging.getLogger(name).setLevel(logging.WARNING)
     for name in _REPETITIVE:
         logging.getLogger(name).setLevel(logging.ERROR)
+    for name in _TALKATIVE:
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     structlog.configure(
         processors=[
             structlog.stdlib.filter_by_level,

@@ -281,7 +281,9 @@ class MemoryStore:
 
     async def unknown(self, row: Claimed, error: str) -> None:
         allowed = ("sending", "sent") if row.message.kind == "preview" else ("sending",)
-        await self._change(row, allowed, 1, state="unknown", error=clean(error))
+        kept = self._places.get(row.position)
+        holds = row.message.kind != "preview" or (kept is not None and kept["state"] == "sending")
+        await self._change(row, allowed, 1, state="unknown", holds=holds, error=clean(error))
 
     async def _change(
         self, row: Claimed, allowed: tuple[str, ...], doubts: int = 0, **changes: object
@@ -298,8 +300,7 @@ class MemoryStore:
         await self._turn()
         for row in self._outbox.values():
             if row["state"] == "sending" and row["lease_until"] <= micros(now):
-                holds, doubts = row["kind"] != "preview", row["doubts"] + 1
-                row.update(state="unknown", holds=holds, doubts=doubts)
+                row.update(state="unknown", holds=True, doubts=row["doubts"] + 1)
         open_rows = [
             row
             for row in self._outbox.values()

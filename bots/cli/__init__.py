@@ -24,6 +24,7 @@ COMMANDS: Mapping[str, str] = {
     "doctor": "Check settings, database, model and platforms; exit 1 if anything is wrong.",
     "sessions": "Look at stored conversations, also while the service runs.",
     "slack": "Help to set up Slack: `stillhere slack manifest`.",
+    "discord": "What belongs to Discord: `invite` prints the links that bring the bot in.",
 }
 
 log = logging.getLogger(__name__)

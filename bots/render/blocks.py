@@ -67,7 +67,8 @@ class _Blocks:
                 self._inside(node)
 
     def _heading(self, node: Node) -> None:
-        self.writer.open("bold")
+        """The span's value is the mark of an outermost heading, which not every platform shows."""
+        self.writer.open("bold", "" if self.writer.depth else node.token.markup)
         self._inside(node)
         self.writer.close()
         self.writer.keep_with_next()

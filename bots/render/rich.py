@@ -16,7 +16,7 @@ _LINKS: frozenset[Kind] = frozenset({"text_link"})
 
 
 class Span(NamedTuple):
-    """``value`` is the address of a link or the language of a ``pre``."""
+    """``value`` is the address of a link, the language of a ``pre`` or the mark of a heading."""
 
     start: int
     end: int

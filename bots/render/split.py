@@ -6,7 +6,7 @@ sentences, words, graphemes. Spans go on behind a cut, and the head of a table i
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import accumulate, islice, takewhile
 from typing import NamedTuple
 
@@ -35,9 +35,16 @@ class Piece(NamedTuple):
     spans: Sequence[Span]
 
 
-def split(rich: Rich, limit: int, most: int) -> Iterator[Piece]:
-    """Lazily, in order. ``limit`` in units is at least 32."""
-    splitter = _Splitter(rich, limit, most)
+def _nothing(_: Piece) -> int:
+    return 0
+
+
+def split(
+    rich: Rich, limit: int, most: int, size: Callable[[Piece], int] = _nothing
+) -> Iterator[Piece]:
+    """Lazily, in order. ``limit`` in units is at least 32; ``size`` says how long a piece becomes
+    where its spans are written into the text."""
+    splitter = _Splitter(rich, limit, most, size)
     return (splitter.piece(slices) for slices in splitter.windows())
 
 
@@ -45,8 +52,9 @@ class _Splitter:
     """A slice is a start and an end in the whole text; the slices of a window are joined by
     newlines: perhaps the head of a table, and then what is new."""
 
-    def __init__(self, rich: Rich, limit: int, most: int) -> None:
+    def __init__(self, rich: Rich, limit: int, most: int, size: Callable[[Piece], int]) -> None:
         self._rich = rich
+        self._size = size
         self._text = rich.text
         self._limit = limit
         self._most = most
@@ -62,12 +70,23 @@ class _Splitter:
         end = len(self._text)
         start = self._skip(0)
         while start < end:
-            head = self._head(start)
-            reach = self._reach(start, head)
-            cut = end if reach >= end else self._cut(start, max(reach, start + 1))
+            slices, cut = self._window(start, end)
             if visible(self._text[start:cut]):
-                yield [*head, self._trimmed(start, cut)]
+                yield slices
             start = self._skip(cut)
+
+    def _window(self, start: int, end: int) -> tuple[list[tuple[int, int]], int]:
+        """And where it was cut: the sooner, the longer the piece becomes in writing."""
+        limit = self._limit
+        while True:
+            head = self._head(start, limit)
+            reach = self._reach(start, head, limit)
+            cut = end if reach >= end else self._cut(start, max(reach, start + 1))
+            slices = [*head, self._trimmed(start, cut)]
+            size = self._size(self.piece(slices))
+            if size <= self._limit or cut == start + 1 or limit == 1:
+                return slices, cut
+            limit = max(1, min(limit - 1, limit * self._limit // size))
 
     def piece(self, slices: Sequence[tuple[int, int]]) -> Piece:
         text = "\n".join(self._text[start:end] for start, end in slices)
@@ -123,12 +142,12 @@ class _Splitter:
     def _trimmed(self, start: int, end: int) -> tuple[int, int]:
         return start, start + len(self._text[start:end].rstrip())
 
-    def _head(self, start: int) -> list[tuple[int, int]]:
+    def _head(self, start: int, limit: int) -> list[tuple[int, int]]:
         """The head to repeat, where that leaves most of the message to rows."""
         for table in self._rich.tables:
             if table.body <= start < table.end:
                 head = self._trimmed(table.start, table.body)
-                fits = self._cost(head) * 2 < self._limit
+                fits = self._cost(head) * 2 < limit
                 return [head] if fits and self._count(head) * 4 < self._most else []
         return []
 
@@ -140,9 +159,9 @@ class _Splitter:
     def _count(self, part: tuple[int, int]) -> int:
         return sum(span.kind != "url" for span in self._within(*part))
 
-    def _reach(self, start: int, head: Sequence[tuple[int, int]]) -> int:
+    def _reach(self, start: int, head: Sequence[tuple[int, int]], limit: int) -> int:
         """As far as a message from ``start`` can go, whatever is there."""
-        spare = self._limit - sum(map(self._cost, head))
+        spare = limit - sum(map(self._cost, head))
         reach = min(
             bisect_right(count, count[start] + spare) - 1 for count in (self._units, self._plain)
         )

@@ -63,7 +63,7 @@ def _entity(span: Span, units: Sequence[int]) -> dict[str, Any]:
     entity: dict[str, Any] = {"type": span.kind, "offset": start, "length": units[span.end] - start}
     if span.kind == "url":
         entity["type"] = "text_link"
-    if span.value:
+    if span.value and span.kind != "bold":
         entity["language" if span.kind == "pre" else "url"] = span.value
     return entity
 

@@ -1,21 +1,23 @@
 """What every platform's channel promises; a platform joins by a place in ``PLACES``."""
 
 import asyncio
+import itertools
 import socket
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import UTC, datetime
 
 import msgspec
 import pytest
 
-from bots.platforms import Adapter, Site, slack, telegram
+from bots.platforms import Adapter, Site, discord, slack, telegram
 from core.domain.keys import Address
 from core.domain.messages import Inbound, OutboxMessage, Part
 from core.errors import PermanentError, TransientError, UnknownOutcomeError
 from core.ports import Channel
 from tests.bookmarks import no_bookmarks
 from tests.standins.base import StandIn
+from tests.standins.discord import DiscordStandIn
 from tests.standins.faults import BAD_GATEWAY, Fault, Refuse, Reset, StoreThenCut, too_many
 from tests.standins.slack import SlackStandIn
 from tests.standins.slack_world import slack_error
@@ -41,12 +43,14 @@ class Place(msgspec.Struct, kw_only=True):
     edits: str
     lost: Refuse
     elsewhere: Channel
+    numbers: Iterator[int] = msgspec.field(default_factory=itertools.count)
 
     def next_send(self, *faults: Fault) -> None:
         self.stand_in.faults.next(self.sends, *faults)
 
     async def say(self, part: Part) -> str:
-        return await self.channel.send(row(self.address, part))
+        """Each in a row of its own."""
+        return await self.channel.send(row(self.address, part, next(self.numbers)))
 
 
 class StillClock:
@@ -57,8 +61,9 @@ class StillClock:
         await asyncio.sleep(0)
 
 
-def row(address: Address, part: Part) -> OutboxMessage:
-    return OutboxMessage(id="key@1#1", key="key", address=address, kind="answer", part=part)
+def row(address: Address, part: Part, number: int = 1) -> OutboxMessage:
+    row_id = f"key@{number}#1"
+    return OutboxMessage(id=row_id, key="key", address=address, kind="answer", part=part)
 
 
 def plain(text: str) -> Part:
@@ -138,9 +143,36 @@ async def at_slack() -> AsyncGenerator[Place]:
         await elsewhere.close()
 
 
+@asynccontextmanager
+async def at_discord() -> AsyncGenerator[Place]:
+    def adapter(url: str) -> Adapter:
+        variables = {"DISCORD_BOT_TOKEN": place.token, "DISCORD_API_URL": url}
+        built = discord.PLATFORM.build(variables, site())
+        assert built is not None
+        return built
+
+    async with DiscordStandIn() as place:
+        ada = place.user(7, "Ada")
+        ada.says("hello")
+        here, elsewhere = adapter(place.api_url), adapter(unused_url())
+        yield Place(
+            stand_in=place,
+            channel=here.channel,
+            address=Address(platform="discord", account="123456", chat=str(ada.dm)),
+            seen=ada.bot_texts,
+            sends="create_message",
+            edits="edit_message",
+            lost=Refuse(403, "Missing Access", parameters={"code": 50001}),
+            elsewhere=elsewhere.channel,
+        )
+        await here.close()
+        await elsewhere.close()
+
+
 PLACES: dict[str, Callable[[], AbstractAsyncContextManager[Place]]] = {
     "telegram": at_telegram,
     "slack": at_slack,
+    "discord": at_discord,
 }
 
 
@@ -163,7 +195,7 @@ async def test_what_is_rendered_is_accepted_and_loses_no_word(place: Place) -> N
 
 
 async def test_a_long_answer_comes_in_order(place: Place) -> None:
-    words = [f"word{number}" for number in range(3000)]
+    words = [f"word{number}" for number in range(1500)]
     parts = place.channel.render(" ".join(words))
     for part in parts:
         await place.say(part)
@@ -260,4 +292,4 @@ async def test_an_edit_may_be_repeated_after_a_cut(place: Place) -> None:
 
 async def test_a_doubtful_send_is_looked_up_or_has_to_be_repeated(place: Place) -> None:
     shown = await place.say(plain("hello"))
-    assert await place.channel.lookup(row(place.address, plain("hello"))) in (None, shown)
+    assert await place.channel.lookup(row(place.address, plain("hello"), 0)) in (None, shown)

@@ -15,6 +15,7 @@ class SlackTown:
     platform = PLATFORM
     key = "agent:main:slack:dm:T1.U7"
     can_ask = True
+    known: Mapping[str, str] = {}
     _SHOWN = ("chat.postMessage", "chat.update")
 
     def __init__(self) -> None:

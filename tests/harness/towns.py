@@ -4,9 +4,12 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from bots.platforms import Platform
+from bots.platforms.discord import PLATFORM as DISCORD
 from bots.platforms.telegram import PLATFORM as TELEGRAM
 from tests.harness.slack_town import SlackTown
 from tests.standins.base import Call, StandIn
+from tests.standins.discord import DiscordStandIn
+from tests.standins.discord_chats import Message
 from tests.standins.telegram import TelegramStandIn
 
 ADA = 7
@@ -19,6 +22,9 @@ class Town(Protocol):
     platform: Platform
     key: str
     can_ask: bool
+
+    known: Mapping[str, str]
+    """Facts that the service has from earlier talk."""
 
     @property
     def stand_in(self) -> StandIn: ...
@@ -55,6 +61,7 @@ class TelegramTown:
     platform = TELEGRAM
     key = f"agent:main:telegram:dm:{ADA}"
     can_ask = False
+    known: Mapping[str, str] = {}
     _QUIET = ("getMe", "setMyCommands", "deleteWebhook", "setWebhook", "sendChatAction")
 
     def __init__(self) -> None:
@@ -91,7 +98,56 @@ class TelegramTown:
         return call.method == "getUpdates" and bool(call.effect)
 
 
-TOWNS: dict[str, Callable[[], Town]] = {"telegram": TelegramTown, "slack": SlackTown}
+class DiscordTown:
+    """The database has to know that she wrote before (``known``): nobody brings, or finds, the
+    first words of a stranger that came while nobody listened."""
+
+    platform = DISCORD
+    key = f"agent:main:discord:dm:{ADA}"
+    can_ask = True
+    DM = 7007
+    known: Mapping[str, str] = {f"bookmark of discord: dm {DM}": "1"}
+    _LOUD = ("create_message", "edit_message")
+
+    def __init__(self) -> None:
+        self.stand_in = DiscordStandIn()
+        self.ada = self.stand_in.user(ADA, "Ada", dm=self.DM)
+        self._newest: Message | None = None
+
+    def environment(self, port: int) -> Mapping[str, str]:
+        return {
+            "DISCORD_BOT_TOKEN": self.stand_in.token,
+            "DISCORD_API_URL": self.stand_in.api_url,
+            "DISCORD_GATEWAY_URL": self.stand_in.gateway_url,
+        }
+
+    def says(self, text: str) -> None:
+        self._newest = self.ada.says(text)
+
+    def repeats(self) -> None:
+        if self._newest is not None:
+            self.stand_in.redeliver(self._newest)
+
+    def bot_texts(self) -> list[str]:
+        return self.ada.bot_texts()
+
+    @property
+    def pending(self) -> bool:
+        """Discord does not know what was taken; nothing is, while nobody listens."""
+        return not self.stand_in.gateway.connected
+
+    def counts(self, call: Call) -> bool:
+        return call.method in self._LOUD
+
+    def brought(self, call: Call) -> bool:
+        return call.method == "get_messages" and bool(call.effect)
+
+
+TOWNS: dict[str, Callable[[], Town]] = {
+    "telegram": TelegramTown,
+    "slack": SlackTown,
+    "discord": DiscordTown,
+}
 
 
 def platform_of(name: str) -> Platform:

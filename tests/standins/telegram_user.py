@@ -103,6 +103,26 @@ class User:
     def sends_voice(self, data: bytes = b"OggS", caption: str = "") -> Message:
         return self._sends("voice", data, caption, "voice.ogg", "audio/ogg")
 
+    def sends_kind(self, **fields: Any) -> int | None:
+        """A message that is neither text nor file, with Telegram's own fields; the update's id."""
+
+        def write() -> int | None:
+            chat = self._chats.open_private(self._person)
+            message = self._chats.post(chat, self._person, Version(now(), ""))
+            body = self._chats.message_json(message) | fields
+            return self._updates.add("message", body)
+
+        return self._act(write)
+
+    def deletes(self, message_id: int, *, chat_id: int | None = None) -> None:
+        """Telegram tells no bot of it."""
+
+        def write() -> None:
+            message = self._message(message_id, chat_id)
+            del self._chats.chats[message.chat_id].messages[message.id]
+
+        self._act(write)
+
     def edits(self, message_id: int, text: str, *, chat_id: int | None = None) -> Message:
         def write() -> Message:
             message = self._message(message_id, chat_id)
@@ -111,20 +131,25 @@ class User:
 
         return self._act(write)
 
-    def clicks(self, message_id: int, data: str, *, chat_id: int | None = None) -> str:
-        """The id of the query that the bot has to answer."""
+    def clicks(
+        self, message_id: int, data: str, *, chat_id: int | None = None, in_sight: bool = True
+    ) -> str:
+        """The id of the query that the bot has to answer; of an old message, out of the bot's
+        sight, Telegram tells no more than where it is."""
 
         def write() -> str:
             message = self._message(message_id, chat_id)
-            if data not in button_data(message.buttons):
+            if data not in buttons_of(message.buttons).values():
                 raise AssertionError(f"no button {data!r} on {message.buttons!r}")
             query_id = f"{self.id}-{next(self._queries)}"
             self._methods.query_answers[query_id] = None
+            seen = self._chats.message_json(message)
+            old = {"chat": seen["chat"], "message_id": message.id, "date": 0}
             body = {
                 "id": query_id,
                 "from": person_json(self._person),
                 "chat_instance": str(message.chat_id),
-                "message": self._chats.message_json(message),
+                "message": seen if in_sight else old,
                 "data": data,
             }
             self._updates.add("callback_query", body)
@@ -203,7 +228,8 @@ def entities_of(text: str) -> tuple[Entity, ...]:
     return tuple(found)
 
 
-def button_data(markup: Any) -> list[str]:
+def buttons_of(markup: Any) -> dict[str, str]:
+    """By what they show, what they say."""
     keyboard: dict[str, list[list[dict[str, str]]]] = markup or {}
     rows = keyboard.get("inline_keyboard", [])
-    return [button.get("callback_data", "") for row in rows for button in row]
+    return {one["text"]: one.get("callback_data", "") for row in rows for one in row}

@@ -21,6 +21,7 @@ HEAVY = (
     "telegram",
     "slack_bolt",
     "slack_sdk",
+    "discord",
     "sqlalchemy",
     "alembic",
     "apscheduler",
@@ -102,7 +103,7 @@ def test_all_faults_are_told_at_once_with_exit_code_78(tmp_path: Path) -> None:
 def test_without_a_platform_it_says_what_to_set(tmp_path: Path) -> None:
     done = run(tmp_path, "run")
     assert done.returncode == 78
-    assert "TELEGRAM_BOT_TOKEN (see .env.example)" in done.stderr
+    assert re.search(r"set .*\bTELEGRAM_BOT_TOKEN\b.* \(see \.env\.example\)", done.stderr)
     assert "`stillhere chat`" in done.stderr
 
 
@@ -266,6 +267,7 @@ def test_the_doctor_looks_while_the_service_runs(place: Path) -> None:
         "ok   ledger",
         "ok   owner",
         "ok   model",
+        "ok   discord",
         "ok   slack",
         "ok   telegram",
     ]
