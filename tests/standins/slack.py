@@ -10,6 +10,7 @@ async with SlackStandIn() as slack:     # SLACK_API_URL = slack.api_url
 import asyncio
 import json
 from collections.abc import Iterable
+from email.utils import formatdate
 from typing import Any
 
 import aiohttp
@@ -140,7 +141,8 @@ class SlackStandIn(StandIn):
             return await self.events.serve(call, request)
         if call.method == FILE:
             return web.Response(body=call.effect)
-        return web.json_response({"ok": True} | call.effect)
+        headers = {"Date": formatdate(self.world.now(), usegmt=True)}
+        return web.json_response({"ok": True} | call.effect, headers=headers)
 
     def refusal(self, refuse: Refuse) -> web.Response:
         if refuse.text == LOGIN_PAGE:

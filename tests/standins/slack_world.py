@@ -86,6 +86,7 @@ class Workspace:
         self.channels: dict[str, Channel] = {}
         self.files: dict[str, File] = {}
         self.address = ""
+        self.ahead = 0.0
         self._last = 0
 
     def find(self, channel_id: Any, *, writing: bool = False) -> Channel:
@@ -108,9 +109,13 @@ class Workspace:
     def direct(self, user: str) -> Channel:
         return self.channels.setdefault(f"D{user}", Channel(id=f"D{user}", kind="im", user=user))
 
+    def now(self) -> float:
+        """Slack's own time, in seconds."""
+        return time.time() + self.ahead
+
     def timestamp(self) -> str:
         """Ever later; in microseconds, as Slack's are unique within a channel."""
-        self._last = max(self._last + 1, int(time.time() * 1_000_000))
+        self._last = max(self._last + 1, int(self.now() * 1_000_000))
         return f"{self._last // 1_000_000}.{self._last % 1_000_000:06d}"
 
     def post(self, channel: Channel, user: str, text: str, **fields: Any) -> Message:

@@ -70,7 +70,7 @@ class CatchUp:
 
     def _is_over(self, place: str) -> bool:
         """A thread in which nothing was said for a while; there are too many of them to ask."""
-        return ":" in place and _moment(self._places.mark(place).at) < self._clock.now() - WINDOW
+        return ":" in place and _moment(self._places.mark(place).at) < self._now() - WINDOW
 
     async def _insist(self, place: str) -> None:
         """A place that Slack keeps from us is left alone; anything else is tried on."""
@@ -114,9 +114,12 @@ class CatchUp:
 
     def _since(self, place: str) -> str:
         """As a timestamp of Slack's, of which one is as long as the other."""
-        mark, now = self._places.mark(place), self._clock.now()
-        oldest = max(_moment(mark.at) - OVERLAP, now - WINDOW)
+        mark = self._places.mark(place)
+        oldest = max(_moment(mark.at) - OVERLAP, self._now() - WINDOW)
         return max(mark.first, f"{oldest.timestamp():.6f}")
+
+    def _now(self) -> datetime:
+        return self._client.time or self._clock.now()
 
     async def _messages(self, channel: str, thread: str, since: str) -> AsyncIterator[Answer]:
         asked: dict[str, Any] = {"channel": channel, "oldest": since, "limit": PAGE}

@@ -172,9 +172,10 @@ class SlackChannel:
 
     async def _said(self, address: Address) -> AsyncIterator[Answer]:
         """Newest first, but in a thread oldest first."""
+        now = self._client.time or self._clock.now()
         asked: dict[str, Any] = {
             "channel": address.chat,
-            "oldest": f"{(self._clock.now() - LOOKBACK).timestamp():.6f}",
+            "oldest": f"{(now - LOOKBACK).timestamp():.6f}",
             "include_all_metadata": True,
             "limit": PAGE,
         }

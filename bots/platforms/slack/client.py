@@ -1,5 +1,8 @@
 """Holds the vendor's SDK and its connections; it decides nothing, and repeats no call."""
 
+from collections.abc import Mapping
+from datetime import datetime
+from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import Any
 
@@ -21,9 +24,11 @@ Answer = dict[str, Any]
 
 class Client:
     """``web`` is the SDK's client without its retries: by default it posts again what may have
-    arrived."""
+    arrived. ``time`` is Slack's own, as of its last answer: our clock may be wrong, and history is
+    asked for in Slack's."""
 
     def __init__(self, settings: Settings) -> None:
+        self.time: datetime | None = None
         self._settings = settings
         self._session: aiohttp.ClientSession | None = None
         self.web: Any = AsyncWebClient(
@@ -72,6 +77,7 @@ class Client:
     async def _call(self, method: str, **how: Any) -> Answer:  # noqa: ANN401
         self._open()
         answer = await self.web.api_call(method, **how)
+        self.time = _date(answer.headers) or self.time
         return dict(answer.data)
 
     def _open(self) -> aiohttp.ClientSession:
@@ -80,6 +86,13 @@ class Client:
             self._session = aiohttp.ClientSession(trust_env=True, timeout=timeout)
             self.web.session = self._session
         return self._session
+
+
+def _date(headers: Mapping[str, str]) -> datetime | None:
+    try:
+        return parsedate_to_datetime(headers["Date"])
+    except (KeyError, ValueError):
+        return None
 
 
 def next_cursor(answer: Answer) -> str:

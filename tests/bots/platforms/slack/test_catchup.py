@@ -8,7 +8,7 @@ import pytest
 
 from core.errors import StorageError
 from storage.memory import MemoryStore
-from tests.bots.platforms.slack.kit import CHANNEL, Bench, Inbox, served, socketed
+from tests.bots.platforms.slack.kit import CHANNEL, Bench, Inbox, here, plain, row, served, socketed
 from tests.standins.faults import BAD_GATEWAY, too_many
 from tests.standins.slack import SlackStandIn
 from tests.standins.slack_user import User
@@ -196,12 +196,24 @@ async def test_what_is_older_than_a_week_is_left(life: Life, ada: User) -> None:
     await life.takes_first(lambda: ada.says("one"))
     await life.takes_first(lambda: ada.says("one, too", thread=ada.chat[0].ts))
     await life.lost(lambda: ada.says("two"))
+    life.slack.world.ahead = timedelta(days=8).total_seconds()
     bench = Bench(life.slack, life.store, life.inbox)
     asked = len(life.slack.calls_of(HISTORY))
-    bench.clock.ahead = timedelta(days=8)
     await bench.adapter.start()
     await life.slack.wait_for(lambda: len(life.slack.calls_of(HISTORY)) > asked)
     await asyncio.sleep(0.1)
     await bench.adapter.close()
     assert life.inbox.texts == ["one", "one, too"]
     assert life.slack.calls_of(REPLIES) == []
+
+
+async def test_a_clock_that_is_wrong_loses_nothing(life: Life, ada: User) -> None:
+    await life.takes_first(lambda: ada.says("one"))
+    await life.lost(lambda: ada.says("two"))
+    bench = Bench(life.slack, life.store, life.inbox)
+    bench.clock.ahead = timedelta(days=3000)
+    await bench.adapter.start()
+    await bench.takes(2)
+    sent = await bench.channel.send(row(plain("hi"), here()))
+    assert await bench.channel.lookup(row(plain("hi"), here())) == sent
+    await bench.adapter.close()
