@@ -10,11 +10,16 @@ from structlog.testing import capture_logs
 
 from core.domain.messages import ModelFailure
 from core.domain.notices import STRANGER
-from tests.contract import towns_console, towns_telegram
+from tests.contract import towns_console, towns_discord, towns_slack, towns_telegram
 from tests.contract.house import House, until
 from tests.contract.town import Opens, Town, needs
 
-TOWNS: dict[str, Opens] = {**towns_telegram.TOWNS, **towns_console.TOWNS}
+TOWNS: dict[str, Opens] = {
+    **towns_telegram.TOWNS,
+    **towns_slack.TOWNS,
+    **towns_discord.TOWNS,
+    **towns_console.TOWNS,
+}
 
 FAMILY = "👩\u200d👩\u200d👧\u200d👦"
 TRY_AGAIN = ModelFailure(kind="try_again", detail="no answer")
