@@ -109,13 +109,15 @@ class Chats:
     def __init__(self, bot: Person) -> None:
         self.bot = bot
         self.url = ""
+        self.seconds_ago = 0.0
+        """How long ago what is made now was made."""
         self.people: dict[int, Person] = {bot.id: bot}
         self.channels: dict[int, Channel] = {}
         self._last_id = 0
 
     def new_id(self) -> int:
         """A snowflake: its time is that of now."""
-        now = int(time.time() * 1000) - DISCORD_EPOCH_MS
+        now = int((time.time() - self.seconds_ago) * 1000) - DISCORD_EPOCH_MS
         self._last_id = max(self._last_id + 1, now << 22)
         return self._last_id
 

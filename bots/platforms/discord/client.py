@@ -7,6 +7,8 @@ calls has a clock, a limiter and an outbox for that.
 import asyncio
 import threading
 from contextlib import suppress
+from datetime import datetime
+from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from types import SimpleNamespace
 from typing import Any
@@ -44,7 +46,8 @@ class ServerFaultError(Exception):
 
 class Client(discord.Client):
     """With the settings' own addresses, which the SDK has as constants of its classes: they are put
-    in here, instance by instance, where its HTTP client is asked for an address."""
+    in here, instance by instance, where its HTTP client is asked for an address. ``told_at`` is
+    Discord's own time at its last answer."""
 
     def __init__(
         self,
@@ -55,6 +58,7 @@ class Client(discord.Client):
     ) -> None:
         trace = aiohttp.TraceConfig()
         trace.on_request_end.append(_refuse_to_wait)
+        trace.on_request_end.append(self._look_at_the_time)
         # The SDK remarks on this at its first client; we have no voice.
         discord.VoiceClient.warn_nacl = False
         discord.VoiceClient.warn_dave = False
@@ -69,6 +73,7 @@ class Client(discord.Client):
             max_ratelimit_timeout=_IMPATIENT,
             member_cache_flags=discord.MemberCacheFlags.none(),
         )
+        self.told_at: datetime | None = None
         self._settings = settings
         self._plain_request = self.http.request
         self._plain_connect = self.http.ws_connect
@@ -92,6 +97,12 @@ class Client(discord.Client):
         for thread in threading.enumerate():
             if isinstance(thread, KeepAliveHandler) and thread.ws.socket in self._sockets:
                 thread.stop()
+
+    async def _look_at_the_time(
+        self, _: aiohttp.ClientSession, __: SimpleNamespace, ended: aiohttp.TraceRequestEndParams
+    ) -> None:
+        with suppress(ValueError):
+            self.told_at = parsedate_to_datetime(ended.response.headers.get("Date", ""))
 
     async def _request(self, route: Route, **options: Any) -> Any:  # noqa: ANN401
         if self._settings.api_url:

@@ -16,6 +16,7 @@ import discord
 import structlog
 
 from bots.platforms import Bookmarks
+from bots.platforms.discord.client import Client
 from bots.platforms.discord.faults import fault_of
 from bots.platforms.discord.translate import inbound
 from bots.platforms.patience import Patience
@@ -45,7 +46,7 @@ class Intake:
         bookmarks: Bookmarks,
         signs: Signs,
         clock: Clock,
-        get_client: Callable[[], Awaitable[discord.Client]],
+        get_client: Callable[[], Awaitable[Client]],
     ) -> None:
         self._taker = taker
         self._patience = patience
@@ -101,13 +102,17 @@ class Intake:
             del self._held[name]
 
     async def _read_on(self, name: str) -> None:
-        oldest = discord.utils.time_snowflake(self._clock.now() - WINDOW)
-        after = max(self._places[name], oldest)
+        after = max(self._places[name], await self._patience.insist(self._oldest))
         while page := await self._patience.insist(partial(self._page, name, after)):
             for message in page:
                 await self._take(message, name)
             after = page[-1].id
             await self._mark(name, after)
+
+    async def _oldest(self) -> int:
+        """The beginning of the window, by Discord's clock: ours may be wrong."""
+        now = (await self._get_client()).told_at or self._clock.now()
+        return discord.utils.time_snowflake(now - WINDOW)
 
     async def _page(self, name: str, after: int) -> list[discord.Message]:
         """Empty for a channel that is gone, or closed to us."""
