@@ -10,8 +10,8 @@ from typing import Any, Final
 
 import pytest
 from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
 from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
 
 ROOT: Final = Path(__file__).parent.parent
 LOCKS: Final = ("requirements.txt", "requirements-dev.txt")
