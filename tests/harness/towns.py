@@ -1,5 +1,6 @@
 """Where a scenario takes place: one platform's stand-in, and one person's DM with the bot there."""
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
@@ -140,7 +141,9 @@ class DiscordTown:
             self.stand_in.redeliver(self._newest)
 
     def bot_texts(self) -> list[str]:
-        return self.ada.bot_texts()
+        """Marks of styles are not seen; a file is opened."""
+        ours = [message for message in self.ada.chat if message.from_bot]
+        return [re.sub(r"\\(.)|[*_`]", r"\1", message.whole) for message in ours]
 
     @property
     def pending(self) -> bool:

@@ -7,7 +7,6 @@ its preview if nobody knows whether that arrived: if it did, the answer takes it
 """
 
 import asyncio
-import hashlib
 import io
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -17,17 +16,17 @@ import discord
 
 from bots.platforms.discord import faults
 from bots.platforms.discord.client import Client
+from bots.platforms.discord.nonces import Nonces
 from bots.platforms.signs import Signs
 from bots.render import discord as rendering
 from core.domain.keys import Address
 from core.domain.messages import Attachment, OutboxMessage, Part
-from core.errors import PermanentError, TransientError
+from core.errors import PermanentError, StorageError, TransientError
 from core.ports import Clock
 
 SEND_SECONDS = 10.0
 """An edit and a send, what a row may need, stay below the 24 s that delivery gives a row."""
 FETCH_SECONDS = 60.0
-NONCE_CHARACTERS = 25
 NONCE_MINUTES = timedelta(minutes=2)
 """Discord says «the past few minutes». https://docs.discord.com/developers/resources/message"""
 PREVIEW_MINUTES = timedelta(minutes=30)
@@ -43,11 +42,13 @@ class DiscordChannel:
     def __init__(
         self,
         get_client: Callable[[], Awaitable[Client]],
+        nonces: Nonces,
         signs: Signs,
         redact: Callable[[str], str],
         clock: Clock,
     ) -> None:
         self._get_client = get_client
+        self._nonces = nonces
         self._signs = signs
         self._redact = redact
         self._clock = clock
@@ -72,13 +73,10 @@ class DiscordChannel:
         await self._call(lambda: self._type(address))
 
     async def lookup(self, message: OutboxMessage) -> str | None:
-        """The nonce settles it for a while; after a restart nobody knows when it was tried, and the
-        same text among our messages since the one that is answered is taken for it."""
-        self._tried = _since(self._clock.now() - NONCE_MINUTES, self._tried)
-        if {nonce_of(message), nonce_of(message, message.edits)} & self._tried.keys():
-            return None
+        """While Discord knows the nonce, it settles it better. Later, or if nobody knows since
+        when, the same text among ours since the message that is answered is taken for it."""
         try:
-            return await self._call(lambda: self._find(message))
+            return await self._call(lambda: self._look_up(message))
         except PermanentError:
             return None
 
@@ -88,7 +86,7 @@ class DiscordChannel:
 
     async def _send(self, message: OutboxMessage) -> discord.Message:
         place = await self._place(message.address)
-        own, preview = nonce_of(message), nonce_of(message, message.edits)
+        own, preview = await self._nonces.of(message.id), await self._nonces.of(message.edits)
         if message.edits and preview not in self._arrived:
             said = await self._say(place, message, preview)
             try:
@@ -122,6 +120,20 @@ class DiscordChannel:
 
     async def _type(self, address: Address) -> None:
         await (await self._place(address)).typing()
+
+    async def _look_up(self, message: OutboxMessage) -> str | None:
+        self._tried = _since(self._clock.now() - NONCE_MINUTES, self._tried)
+        nonces = {await self._nonces.of(row) for row in (message.id, message.edits)}
+        if nonces & self._tried.keys() or await self._is_young(message.address):
+            return None
+        return await self._find(message)
+
+    async def _is_young(self, address: Address) -> bool:
+        """Whether the message that is answered is: then no send of the answer is older."""
+        now = (await self._get_client()).now
+        if not address.reply_to or now is None:
+            return False
+        return discord.utils.snowflake_time(int(address.reply_to)) > now - NONCE_MINUTES
 
     async def _find(self, message: OutboxMessage) -> str | None:
         client = await self._get_client()
@@ -159,7 +171,7 @@ class DiscordChannel:
         try:
             async with asyncio.timeout(seconds):
                 result = await call()
-        except PermanentError:
+        except (PermanentError, StorageError):
             raise
         except Exception as error:  # noqa: BLE001 - whatever broke, the call may have arrived
             if faults.fault_of(error) == "refused":
@@ -168,13 +180,6 @@ class DiscordChannel:
             raise faults.translated(error, self._redact) from None
         self._signs.heard()
         return result
-
-
-def nonce_of(message: OutboxMessage, row: str = "") -> str:
-    """Of another ``row`` with the same address, if one is named. An id may come again in a database
-    that was made anew; the message answered does not."""
-    name = f"{row or message.id} {message.address.reply_to}"
-    return hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()[:NONCE_CHARACTERS]
 
 
 def _since(moment: datetime, moments: Mapping[str, datetime]) -> dict[str, datetime]:

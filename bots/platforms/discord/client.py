@@ -6,8 +6,9 @@ calls has a clock, a limiter and an outbox for that.
 
 import asyncio
 import threading
+import time
 from contextlib import suppress
-from datetime import datetime
+from datetime import datetime, timedelta
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from types import SimpleNamespace
@@ -46,8 +47,7 @@ class ServerFaultError(Exception):
 
 class Client(discord.Client):
     """With the settings' own addresses, which the SDK has as constants of its classes: they are put
-    in here, instance by instance, where its HTTP client is asked for an address. ``told_at`` is
-    Discord's own time at its last answer."""
+    in here, instance by instance, where its HTTP client is asked for an address."""
 
     def __init__(
         self,
@@ -73,13 +73,21 @@ class Client(discord.Client):
             max_ratelimit_timeout=_IMPATIENT,
             member_cache_flags=discord.MemberCacheFlags.none(),
         )
-        self.told_at: datetime | None = None
+        self._told: tuple[datetime, float] | None = None
         self._settings = settings
         self._plain_request = self.http.request
         self._plain_connect = self.http.ws_connect
         self._sockets: list[aiohttp.ClientWebSocketResponse] = []
         self.http.request = self._request
         self.http.ws_connect = self._connect
+
+    @property
+    def now(self) -> datetime | None:
+        """By Discord's clock, as its last answer told it: ours may be wrong."""
+        if self._told is None:
+            return None
+        told, at = self._told
+        return told + timedelta(seconds=time.monotonic() - at)
 
     async def end(self) -> None:
         """Closing waits for the other side, which may be gone."""
@@ -102,7 +110,8 @@ class Client(discord.Client):
         self, _: aiohttp.ClientSession, __: SimpleNamespace, ended: aiohttp.TraceRequestEndParams
     ) -> None:
         with suppress(ValueError):
-            self.told_at = parsedate_to_datetime(ended.response.headers.get("Date", ""))
+            told = parsedate_to_datetime(ended.response.headers.get("Date", ""))
+            self._told = (told, time.monotonic())
 
     async def _request(self, route: Route, **options: Any) -> Any:  # noqa: ANN401
         if self._settings.api_url:

@@ -18,6 +18,7 @@ import structlog
 from bots.platforms import Bookmarks
 from bots.platforms.discord.client import Client
 from bots.platforms.discord.faults import fault_of
+from bots.platforms.discord.nonces import SALT
 from bots.platforms.discord.translate import inbound
 from bots.platforms.patience import Patience
 from bots.platforms.signs import Signs
@@ -72,7 +73,8 @@ class Intake:
         StorageError."""
         self._me = me
         for name, place in (await self._bookmarks.read()).items():
-            self._places[name] = max(int(place), self._places.get(name, 0))
+            if name != SALT:
+                self._places[name] = max(int(place), self._places.get(name, 0))
         for name in self._places:
             self._held.setdefault(name, deque())
 
@@ -110,8 +112,8 @@ class Intake:
             await self._mark(name, after)
 
     async def _oldest(self) -> int:
-        """The beginning of the window, by Discord's clock: ours may be wrong."""
-        now = (await self._get_client()).told_at or self._clock.now()
+        """The beginning of the window, by Discord's clock."""
+        now = (await self._get_client()).now or self._clock.now()
         return discord.utils.time_snowflake(now - WINDOW)
 
     async def _page(self, name: str, after: int) -> list[discord.Message]:

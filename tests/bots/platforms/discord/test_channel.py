@@ -3,7 +3,6 @@
 import asyncio
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
-from datetime import timedelta
 
 import pytest
 from msgspec.structs import replace
@@ -57,6 +56,10 @@ def channel(bench: Bench) -> DiscordChannel:
 
 @pytest.fixture
 def here(ada: User) -> Address:
+    return here_of(ada)
+
+
+def here_of(ada: User) -> Address:
     reply_to = str(ada.chat[0].id) if ada.chat else ""
     return Address(platform="discord", account="123456", chat=str(ada.dm), reply_to=reply_to)
 
@@ -157,7 +160,7 @@ async def test_an_answer_takes_the_place_of_a_doubtful_preview(
     bench.place.faults.next("create_message", fault)
     with pytest.raises(UnknownOutcomeError):
         await channel.send(row(plain("all of"), here))
-    after = Bench(bench.place)
+    after = Bench(bench.place, bench.store)
     sent = await after.adapter.channel.send(answer(here))
     await after.adapter.close()
     assert (ada.bot_texts(), sent) == (["all of it"], str(ada.chat[-1].id))
@@ -200,24 +203,48 @@ async def test_a_doubtful_answer_in_a_previews_place_is_said_once(
     assert ada.bot_texts() == ["all of it"]
 
 
-async def test_after_a_restart_the_history_knows_what_arrived(
+async def test_after_a_short_while_the_nonce_knows_what_arrived(
     bench: Bench, channel: DiscordChannel, here: Address, ada: User
 ) -> None:
-    long_ago = await channel.send(row(plain("ok"), here, 1))
-    asked = ada.says("again?")
-    address = replace(here, reply_to=str(asked.id))
-    sent = await channel.send(row(plain("ok"), address, 2))
-    lost = row(plain("never said"), address, 3)
-    ada.says("never said")
-    bench.place.methods.forget_nonces()
-    after = Bench(bench.place)
-    assert await after.adapter.channel.lookup(row(plain("ok"), address, 2)) == sent != long_ago
-    assert await after.adapter.channel.lookup(lost) is None
+    """Of two that read the same the history could not tell which is there."""
+    await channel.send(row(plain("ok"), here, 1))
+    after = Bench(bench.place, bench.store)
+    for number in (1, 2):
+        message = row(plain("ok"), here, number)
+        assert await after.adapter.channel.lookup(message) is None
+        await after.adapter.channel.send(message)
     await after.adapter.close()
-    bench.clock.ahead += timedelta(minutes=3)
-    assert await channel.lookup(row(plain("ok"), address, 2)) == sent
-    newer = replace(here, reply_to=sent)
-    assert await channel.lookup(row(plain("ok"), newer, 4)) is None
+    assert ada.bot_texts() == ["ok", "ok"]
+    assert bench.place.calls_of("get_messages") == []
+
+
+async def test_after_a_long_while_the_history_knows_what_arrived(place: DiscordStandIn) -> None:
+    place.chats.seconds_ago = 600
+    ada = place.user(7, "Ada")
+    first = here_of(ada)
+    before = Bench(place)
+    await before.adapter.channel.send(row(plain("ok"), first, 1))
+    second = replace(first, reply_to=str(ada.says("again?").id))
+    sent = await before.adapter.channel.send(row(plain("ok"), second, 2))
+    await before.adapter.close()
+    ada.says("never said")
+    after = Bench(place, before.store)
+    lookup = after.adapter.channel.lookup
+    assert await lookup(row(plain("ok"), second, 2)) == sent
+    assert await lookup(row(plain("never said"), second, 3)) is None
+    third = replace(first, reply_to=str(ada.says("and again?").id))
+    assert await lookup(row(plain("ok"), third, 4)) is None
+    await after.adapter.close()
+
+
+async def test_a_new_database_is_not_answered_from_the_old_one(
+    bench: Bench, channel: DiscordChannel, here: Address, ada: User
+) -> None:
+    await channel.send(row(plain("of old"), here))
+    fresh = Bench(bench.place)
+    await fresh.adapter.channel.send(row(plain("of new"), here))
+    await fresh.adapter.close()
+    assert ada.bot_texts() == ["of old", "of new"]
 
 
 async def test_a_history_that_is_closed_to_us_settles_nothing(
@@ -231,7 +258,7 @@ async def test_a_history_out_of_reach_leaves_it_open(
 ) -> None:
     bench.place.faults.next("get_messages", BAD_GATEWAY)
     with pytest.raises(UnknownOutcomeError):
-        await channel.lookup(row(plain("hi"), here))
+        await channel.lookup(row(plain("hi"), replace(here, reply_to="")))
 
 
 def sends(channel: DiscordChannel, here: Address, _: str) -> Awaitable[object]:
@@ -310,7 +337,7 @@ async def test_too_many_says_how_long_and_blocks_no_other_channel(
         await channel.send(row(plain("hi"), here))
     assert caught.value.retry_after == 17.0
     async with asyncio.timeout(5):
-        await channel.send(row(plain("elsewhere"), there(CHANNEL)))
+        await channel.send(row(plain("elsewhere"), there(CHANNEL), 2))
         await channel.send(row(plain("hi"), here))
     assert (ada.bot_texts(), ada.bot_texts(CHANNEL)) == (["hi"], ["elsewhere"])
 
