@@ -98,6 +98,13 @@ class Client(discord.Client):
                     await socket.close()
         self._stop_heartbeats()
         await self.http.close()
+        # What was dispatched a moment ago begins, or it would be said never to have been awaited.
+        await asyncio.sleep(0)
+
+    def dispatch(self, event: str, /, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401
+        """Nobody listens any more to a client that is closed."""
+        if not self.is_closed():
+            super().dispatch(event, *args, **kwargs)
 
     def _stop_heartbeats(self) -> None:
         """The SDK forgets a connection that was given up while it was being made, and its thread
