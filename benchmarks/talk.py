@@ -11,7 +11,15 @@ from core.domain import inputs as ask
 from core.domain.decide import decide
 from core.domain.events import Event
 from core.domain.keys import Address, session_key
-from core.domain.messages import Inbound, ModelReply, OutboxMessage, Part, ToolCall, Usage
+from core.domain.messages import (
+    Attachment,
+    Inbound,
+    ModelReply,
+    OutboxMessage,
+    Part,
+    ToolCall,
+    Usage,
+)
 from core.domain.outputs import inbox_id
 from core.domain.policy import Policy
 from core.domain.state import SessionState
@@ -75,6 +83,9 @@ class PlainText:
 
     async def lookup(self, message: OutboxMessage) -> str | None:
         return None
+
+    async def fetch(self, attachment: Attachment, limit: int) -> bytes:
+        return b""
 
 
 class Tape(MemoryStore):

@@ -11,7 +11,7 @@ import structlog
 from bots.bookmarks import StoredBookmarks
 from bots.clock import claim_code, short_id
 from bots.metrics import Reading, metrics_route
-from bots.model import build_model, chosen
+from bots.model import build_model, build_transcriber, chosen
 from bots.platforms import Adapter, Platform, Site
 from bots.settings import Settings
 from bots.web import Server, make_server
@@ -20,6 +20,7 @@ from core import tools as tools_package
 from core.commands.base import Command
 from core.domain.messages import Inbound
 from core.errors import ConfigurationError, StorageError
+from core.files.reader import FileReader
 from core.models.demo import DemoModel
 from core.models.litellm import LiteLLMModel
 from core.plugins import discover
@@ -113,6 +114,7 @@ class Service:
         self.adapters = self._build_adapters(commands)
         channels: dict[str, Channel] = {n: a.channel for n, a in self.adapters.items()}
         self.model = ground.model or build_model(settings, ground.environment, self._clock)
+        self.transcriber = build_transcriber(settings, ground.environment, self._clock)
         policy = settings.policy(self.model.name)
         owner = short_id()
         holder = Holder(owner, ground.lease)
@@ -131,6 +133,9 @@ class Service:
                 channels=channels,
                 model=self.model,
                 toolbox=Toolbox(self._tools(), self._clock, short_id),
+                reader=FileReader(
+                    channels, self._store, self._clock, settings.limits, self.transcriber
+                ),
                 limiter=limiter,
                 clock=self._clock,
                 holder=holder,
@@ -227,6 +232,8 @@ class Service:
             await adapter.close()
         if isinstance(self.model, LiteLLMModel):
             await self.model.close()
+        if self.transcriber is not None:
+            await self.transcriber.close()
         log.info("stopped")
 
     async def _last_write(self, write: Awaitable[None]) -> None:

@@ -7,6 +7,7 @@ from bots.settings import Settings, secrets_of
 from core.models.choice import DEMO, Choice, choose
 from core.models.demo import DemoModel
 from core.models.litellm import LiteLLMModel, Options
+from core.models.litellm_speech import LiteLLMTranscriber, SpeechOptions
 from core.ports import Clock
 
 
@@ -23,6 +24,17 @@ def build_model(
     options = Options(
         name=name,
         fallbacks=settings.model_fallbacks,
+        sees=settings.sees,
         secrets=tuple(secrets_of(environment, frozenset())),
     )
     return LiteLLMModel(options, clock.sleep, random.Random())  # noqa: S311 (jitter)
+
+
+def build_transcriber(
+    settings: Settings, environment: Mapping[str, str], clock: Clock
+) -> LiteLLMTranscriber | None:
+    if not settings.transcribe_model:
+        return None
+    secrets = tuple(secrets_of(environment, frozenset()))
+    options = SpeechOptions(name=settings.transcribe_model, secrets=secrets)
+    return LiteLLMTranscriber(options, clock.sleep)

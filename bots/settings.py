@@ -12,6 +12,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from core.domain.policy import BusyMode, Durability, Policy
 from core.errors import ConfigurationError
+from core.files.limits import Limits
 
 DATABASE_NAME = "stillhere.db"
 MOST_MINUTES = 10 * 366 * 24 * 60
@@ -83,7 +84,23 @@ class Settings(BaseSettings):
     stillhere_data: Path = Path("data")
     model: str = ""
     model_fallbacks: Words = ()
+    model_sees: Annotated[Literal["auto", "yes", "no"], BeforeValidator(_lower)] = Field(
+        default="auto", description="auto, yes or no"
+    )
+    transcribe_model: str = ""
     system_prompt: str = Policy().system_prompt
+    attachment_max_bytes: int = Field(
+        default=Limits().attachment_bytes, ge=0, description="a number of bytes, 0 or more"
+    )
+    picture_max_side: int = Field(
+        default=Limits().picture_side, ge=64, le=8192, description="pixels, 64 to 8192"
+    )
+    picture_max_bytes: int = Field(
+        default=Limits().picture_bytes, ge=4096, description="a number of bytes, 4096 or more"
+    )
+    document_max_characters: int = Field(
+        default=Limits().characters, ge=100, description="a number of characters, 100 or more"
+    )
     public_url: str = Field(
         default="",
         pattern=r"^(https?://[^\s/]+\S*)?$",
@@ -123,6 +140,20 @@ class Settings(BaseSettings):
         """The operator's URL, or the SQLite file under the data folder."""
         given = self.database_url.get_secret_value()
         return given or f"sqlite:///{(self.stillhere_data / DATABASE_NAME).absolute()}"
+
+    @property
+    def sees(self) -> bool | None:
+        """None: whatever is known of the model."""
+        return {"yes": True, "no": False}.get(self.model_sees)
+
+    @property
+    def limits(self) -> Limits:
+        return Limits(
+            attachment_bytes=self.attachment_max_bytes,
+            picture_side=self.picture_max_side,
+            picture_bytes=self.picture_max_bytes,
+            characters=self.document_max_characters,
+        )
 
     def policy(self, model: str) -> Policy:
         return Policy(

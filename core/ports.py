@@ -13,6 +13,7 @@ from core.domain.events import Event, Recorded, Role
 from core.domain.keys import Address
 from core.domain.ledger import Ledger
 from core.domain.messages import (
+    Attachment,
     EffectClass,
     ModelFailure,
     ModelReply,
@@ -321,7 +322,19 @@ class Directory(Protocol):
         ...
 
 
-class Store(SessionStore, Outbox, Timers, Directory, Protocol):
+class Files(Protocol):
+    """Pictures as models are shown them, once however often they come. Raises StorageError."""
+
+    async def keep_file(self, data: bytes) -> str:
+        """Returns its SHA-256 in hex, when it is on disk: whatever names it is stored later."""
+        ...
+
+    async def file(self, sha: str) -> bytes | None:
+        """None for one that is not there, or is not any more what it was."""
+        ...
+
+
+class Store(SessionStore, Outbox, Timers, Directory, Files, Protocol):
     """One database behind all of them, so that a commit can span them."""
 
     async def close(self) -> None: ...
@@ -338,6 +351,13 @@ class Model(Protocol):
     async def complete(self, request: ModelRequest, on_text: OnText) -> ModelReply | ModelFailure:
         """A failure is a value, never an error. A reply is whole or there is none. Retries of its
         own included it ends within its time limit; cancelling it closes the connection."""
+        ...
+
+
+class Transcriber(Protocol):
+    async def transcribe(self, data: bytes, attachment: Attachment) -> str:
+        """What is said in it. Retries of its own included it ends within its time limit. Raises
+        TransientError, PermanentError."""
         ...
 
 
@@ -429,6 +449,11 @@ class Channel(Protocol):
     async def lookup(self, message: OutboxMessage) -> str | None:
         """Settles an unknown send: the platform's id where it can be found out that it arrived,
         None where it must be sent again."""
+        ...
+
+    async def fetch(self, attachment: Attachment, limit: int) -> bytes:
+        """What came with a message; PermanentError when it is gone or larger than ``limit`` bytes.
+        It may be asked for as often as one likes."""
         ...
 
 

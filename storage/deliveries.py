@@ -18,7 +18,12 @@ from storage.tables import outbox
 OF_LANE = "{}:%"
 _holds = outbox.c.holds
 _is_message = outbox.c.kind != "preview"
-_doubted: Row = {"state": "unknown", "holds": _is_message, "doubts": outbox.c.doubts + 1}
+_doubted: Row = {
+    "state": "unknown",
+    "holds": sa.or_(_is_message, outbox.c.state == "sending"),
+    "doubts": outbox.c.doubts + 1,
+}
+"""A preview that was out, and of which nobody knows what it shows, is not asked for any more."""
 _preview = outbox.alias("preview")
 _ROW = (
     outbox.c.position,

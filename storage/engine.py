@@ -44,6 +44,11 @@ class Database(Protocol):
         """What the operator should know of the address that was given."""
         ...
 
+    @property
+    def folder(self) -> Path | None:
+        """Where files may be kept beside it; None where a disk is not promised."""
+        ...
+
     async def write(self, work: Work[T]) -> T:
         """In one transaction that is on disk when this returns; nothing is stored when it raises
         RefusedError, UnstorableError or an error of ``work`` itself. One call at a time."""

@@ -30,6 +30,7 @@ from core.ports import (
 )
 from storage.checks import Ground, Head
 from storage.codec import Codec, EventRow, clean, micros, moment, snapshot
+from storage.files import sha_of
 from storage.ledger import Moves, added_up, counted, settled_id
 from storage.raw import SNAPSHOT
 from storage.reads import these, whole_log
@@ -56,6 +57,7 @@ class MemoryStore:
         self._access: dict[tuple[str, str], Role] = {}
         self._artifacts: dict[str, str] = {}
         self._facts: dict[str, str] = {}
+        self._files: dict[str, bytes] = {}
         self._closed = False
 
     async def close(self) -> None:
@@ -230,6 +232,15 @@ class MemoryStore:
         await self._turn()
         return self._artifacts.get(clean(artifact_id))
 
+    async def keep_file(self, data: bytes) -> str:
+        await self._turn()
+        self._files[sha := sha_of(data)] = data
+        return sha
+
+    async def file(self, sha: str) -> bytes | None:
+        await self._turn()
+        return self._files.get(sha)
+
     async def claim(
         self, now: datetime, lease: Lease, limit: int = 100, platforms: Platforms = None
     ) -> tuple[Claimed, ...]:
@@ -281,7 +292,9 @@ class MemoryStore:
 
     async def unknown(self, row: Claimed, error: str) -> None:
         allowed = ("sending", "sent") if row.message.kind == "preview" else ("sending",)
-        await self._change(row, allowed, 1, state="unknown", error=clean(error))
+        kept = self._places.get(row.position)
+        holds = row.message.kind != "preview" or (kept is not None and kept["state"] == "sending")
+        await self._change(row, allowed, 1, state="unknown", holds=holds, error=clean(error))
 
     async def _change(
         self, row: Claimed, allowed: tuple[str, ...], doubts: int = 0, **changes: object
@@ -298,8 +311,7 @@ class MemoryStore:
         await self._turn()
         for row in self._outbox.values():
             if row["state"] == "sending" and row["lease_until"] <= micros(now):
-                holds, doubts = row["kind"] != "preview", row["doubts"] + 1
-                row.update(state="unknown", holds=holds, doubts=doubts)
+                row.update(state="unknown", holds=True, doubts=row["doubts"] + 1)
         open_rows = [
             row
             for row in self._outbox.values()

@@ -36,6 +36,10 @@ class PostgresDatabase:
     def notes(self) -> tuple[str, ...]:
         return self._notes
 
+    @property
+    def folder(self) -> Path | None:
+        return None
+
     async def write(self, work: Work[T]) -> T:
         with storage_errors(asyncpg.PostgresError, asyncpg.InterfaceError):
             async with self._engine.connect() as connection:

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from core.domain.events import Recorded
-from core.domain.messages import OutboxMessage
+from core.domain.messages import OutboxMessage, Part
 from core.domain.state import SCHEMA_VERSION, SessionState
 from core.errors import IllegalEventError
 from core.ports import AccessGrant, Claimed, Commit, InboxId, Lease, Outcome, Timer
@@ -101,17 +101,17 @@ def outbox_row(made: OutboxMessage, at: int) -> Row:
 
 
 def preview_row(made: OutboxMessage, lease: Lease) -> Row:
-    """A preview is never claimed, so that nobody needs its body."""
+    """Its words are never kept: what is asked of the platform later is whether it arrived."""
     until = micros(lease.until)
+    wordless = msgspec.structs.replace(made, part=Part(text="", plain=""))
     return {
-        **outbox_row(made, at=0),
+        **outbox_row(wordless, at=0),
         "kind": "preview",
         "state": "sending",
         "holds": True,
         "owner": lease.owner,
         "lease_until": until,
         "attempts": 1,
-        "body": None,
     }
 
 

@@ -122,6 +122,10 @@ class SqliteDatabase:
     def notes(self) -> tuple[str, ...]:
         return ()
 
+    @property
+    def folder(self) -> Path | None:
+        return self._path.parent
+
     async def write(self, work: Work[T]) -> T:
         if self._owner is None:
             raise StorageError("the database is open for reading only")

@@ -30,6 +30,7 @@ from storage.aside import Asides, Move
 from storage.codec import Codec, clean, micros
 from storage.commits import Commits
 from storage.engine import Database, json_list, json_rows, upsert
+from storage.files import FOLDER, FolderShelf, Shelf, TableShelf
 from storage.migrate import bring_up, open_database, require_current
 from storage.rows import Row, prepare
 from storage.tables import facts, streams, timers
@@ -52,6 +53,11 @@ class SqlStore:
         self._commits = Commits(database.dialect)
         self._asides = Asides(self._commits)
         self._writer = Writer(database, last=self._commits.apply)
+        self._shelf: Shelf = (
+            FolderShelf(database.folder / FOLDER)
+            if database.folder
+            else TableShelf(database, self._writer)
+        )
         self._of_keys = streams.c.key.in_(json_rows(database.dialect, "keys", str))
         self._set_fact = upsert(database.dialect, facts)
         self._closed = False
@@ -217,13 +223,24 @@ class SqlStore:
     async def unowed(self, limit: int = 20) -> tuple[Unowed, ...]:
         return await self._read(lambda connection: ledger.unowed(connection, limit))
 
+    async def keep_file(self, data: bytes) -> str:
+        self._require_open()
+        return await self._shelf.put(data)
+
+    async def file(self, sha: str) -> bytes | None:
+        self._require_open()
+        return await self._shelf.get(sha)
+
     async def _read(self, work: Callable[[sa.Connection], T]) -> T:
-        if self._closed:
-            raise StorageError("the store is closed")
+        self._require_open()
         return await self._database.read(work)
 
     async def _write(self, work: Callable[[sa.Connection], T]) -> T:
         return await self._writer.do(_each, work)
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise StorageError("the store is closed")
 
 
 def _each(connection: sa.Connection, works: Sequence[Callable[[sa.Connection], Any]]) -> list[Any]:

@@ -178,6 +178,14 @@ artifacts = sa.Table(
     _text("text"),
 )
 
+files = sa.Table(
+    "files",
+    metadata,
+    sa.Column("sha", sa.Text, primary_key=True),
+    sa.Column("data", sa.LargeBinary, nullable=False),
+)
+"""Empty on SQLite, which has them in a folder beside it."""
+
 facts = sa.Table(
     "facts",
     metadata,

@@ -11,6 +11,7 @@ from typing import Any, Final
 import pytest
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
 
 ROOT: Final = Path(__file__).parent.parent
 LOCKS: Final = ("requirements.txt", "requirements-dev.txt")
@@ -62,7 +63,11 @@ def found(pattern: re.Pattern[str]) -> list[str]:
 def unmet(requirements: list[str], lock: str) -> list[str]:
     locked = pins(lock)
     wanted = [Requirement(text) for text in requirements]
-    return [str(w) for w in wanted if not w.specifier.contains(locked.get(w.name.lower(), "0"))]
+    return [
+        str(w)
+        for w in wanted
+        if not w.specifier.contains(locked.get(canonicalize_name(w.name), "0"))
+    ]
 
 
 def test_no_file_names_a_registry() -> None:

@@ -23,6 +23,7 @@ COMMANDS: Mapping[str, str] = {
     "migrate": "Create or upgrade the database; a SQLite file is copied first.",
     "doctor": "Check settings, database, model and platforms; exit 1 if anything is wrong.",
     "sessions": "Look at stored conversations, also while the service runs.",
+    "slack": "Help to set up Slack: `stillhere slack manifest`.",
     "discord": "What belongs to Discord: `invite` prints the links that bring the bot in.",
 }
 

@@ -26,8 +26,8 @@ from bots.platforms import Adapter, Health, Platform, Site
 from bots.render import plain
 from bots.render.text import tame
 from core.domain.keys import Address
-from core.domain.messages import Inbound, OutboxMessage, Part
-from core.errors import StorageError, TransientError
+from core.domain.messages import Attachment, Inbound, OutboxMessage, Part
+from core.errors import PermanentError, StorageError, TransientError
 from core.ports import Pace, Paces
 
 NAME = "console"
@@ -118,6 +118,9 @@ class ConsoleChannel:
 
     async def lookup(self, message: OutboxMessage) -> str | None:
         return None
+
+    async def fetch(self, attachment: Attachment, limit: int) -> bytes:
+        raise PermanentError("nothing can be sent by the terminal but text")
 
 
 class Console:

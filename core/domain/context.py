@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping
 
+import msgspec
 from msgspec.structs import replace
 
 from core.domain import events as ev
@@ -10,23 +11,40 @@ from core.domain.messages import (
     AssistantMessage,
     Attachment,
     ChatMessage,
+    Inbound,
     ModelRequest,
+    Picture,
+    ReadFile,
     SystemMessage,
     ToolCall,
     ToolMessage,
     ToolSpec,
     UserMessage,
 )
-from core.domain.state import SessionState
+from core.domain.state import Entry, SessionState
 
 REMINDER = "[reminder]"
 NOTE = "[note]"
 SUMMARY = "[summary]"
 LONGEST_NAME = 64
+PICTURES_SHOWN = 5
+"""Of earlier turns; those of the newest are all shown."""
 _NOT_IN_A_NAME = re.compile(r"[^a-zA-Z0-9_-]")
+LEFT_OUT = "left out, since the model did not take a request with it; say so if it is asked for"
 NO_RESULT = "No result was recorded; check before you repeat it."
 
 Bodies = Mapping[int, ev.Recorded]
+
+
+class Seen(msgspec.Struct, frozen=True):
+    """What came with a message, as the model is shown it."""
+
+    lines: tuple[str, ...] = ()
+    pictures: tuple[Picture, ...] = ()
+
+
+Files = Mapping[int, Seen]
+"""By the message that they came with."""
 
 
 def wanted_bodies(state: SessionState) -> tuple[int, ...]:
@@ -43,13 +61,61 @@ def build_request(
     """
     entries = state.session.entries if state.session else ()
     events = [bodies[entry.seq] for entry in entries if entry.seq in bodies]
-    messages = _merge_users(_paired(events))
+    messages = _merge_users(_paired(events, _files(entries, bodies)))
     if not any(isinstance(message, UserMessage) for message in messages):
         messages.append(UserMessage(f"{NOTE} Please go on."))
     return ModelRequest((SystemMessage(system_prompt), *messages), tools)
 
 
-def _paired(events: list[ev.Recorded]) -> list[ChatMessage]:
+def _files(entries: tuple[Entry, ...], bodies: Bodies) -> Files:
+    """Pictures cost much: an older one is only said to have been there."""
+    read = [
+        (entry, event)
+        for entry in entries
+        if isinstance(
+            event := bodies[entry.seq].event if entry.seq in bodies else None, ev.FilesRead
+        )
+    ]
+    newest = max((entry.turn for entry in entries), default=0)
+    files: dict[int, Seen] = {}
+    room = PICTURES_SHOWN
+    for entry, event in reversed(read):
+        shown = event.files if entry.turn == newest else _last_pictures(event.files, room)
+        shown = shown if entry.pictures else ()
+        files[event.source] = _seen(entry, event, shown)
+        room -= len(files[event.source].pictures)
+    return files
+
+
+def _last_pictures(files: tuple[ReadFile, ...], many: int) -> tuple[ReadFile, ...]:
+    pictures = [file for file in files if file.kind == "picture"]
+    return tuple(pictures[-many:]) if many > 0 else ()
+
+
+def _seen(entry: Entry, event: ev.FilesRead, shown: tuple[ReadFile, ...]) -> Seen:
+    pictures = tuple(
+        Picture(file.sha, file.mime, file.label)
+        for file in event.files
+        if file.kind == "picture" and file in shown
+    )
+    return Seen(tuple(_file(file, entry, shown=file in shown) for file in event.files), pictures)
+
+
+def _file(file: ReadFile, entry: Entry, *, shown: bool) -> str:
+    match file.kind:
+        case "picture" if shown:
+            return f"[picture: {file.label}]"
+        case "picture" if entry.pictures:
+            return f"[picture, seen before: {file.label}]"
+        case "words" if entry.texts:
+            return f"[{file.label}]\n{file.text}\n[end of {file.label}]"
+        case "picture" | "words":
+            return f"[{file.label}: {LEFT_OUT}]"
+        case "refused":
+            return f"[{file.label}: not read; tell the user why: {file.text}]"
+
+
+def _paired(events: list[ev.Recorded], files: Files) -> list[ChatMessage]:
     """Results stand right behind the reply that called for them, all else keeps its order."""
     results = {
         (recorded.event.turn, recorded.event.step, recorded.event.call_id): recorded.event
@@ -62,6 +128,8 @@ def _paired(events: list[ev.Recorded]) -> list[ChatMessage]:
         match recorded.event:
             case ev.ModelReplied() as reply:
                 messages += _reply(reply, results, taken)
+            case ev.MessageReceived(inbound=inbound):
+                messages.append(_message(inbound, files.get(recorded.seq)))
             case event:
                 text = _as_user(event)
                 if text:
@@ -96,13 +164,16 @@ def _callable(name: str) -> str:
     return _NOT_IN_A_NAME.sub("_", name)[:LONGEST_NAME] or "_"
 
 
+def _message(inbound: Inbound, seen: Seen | None) -> UserMessage:
+    files = seen or Seen(tuple(_attachment(item) for item in inbound.attachments))
+    lines = [line for line in (inbound.text, *files.lines) if line.strip()]
+    text = "\n".join(lines) or "(an empty message)"
+    named = inbound.address.chat_type != "dm" and inbound.user_name
+    return UserMessage(f"{inbound.user_name}: {text}" if named else text, files.pictures)
+
+
 def _as_user(event: ev.Event) -> str:
     match event:
-        case ev.MessageReceived(inbound=inbound):
-            lines = [inbound.text, *(_attachment(item) for item in inbound.attachments)]
-            text = "\n".join(line for line in lines if line.strip()) or "(an empty message)"
-            named = inbound.address.chat_type != "dm" and inbound.user_name
-            return f"{inbound.user_name}: {text}" if named else text
         case ev.ReminderDue():
             when = f"set for {event.due_at:%Y-%m-%d %H:%M:%S} UTC"
             late = (
@@ -129,6 +200,7 @@ def _as_user(event: ev.Event) -> str:
 
 
 def _attachment(item: Attachment) -> str:
+    """Of a message that was taken before files were read."""
     facts = [item.kind, item.name, item.mime, f"{item.size} bytes" if item.size >= 0 else ""]
     return f"[attached: {', '.join(fact for fact in facts if fact)}; you cannot open it yet]"
 
@@ -139,7 +211,9 @@ def _merge_users(messages: list[ChatMessage]) -> list[ChatMessage]:
     for message in messages:
         last = merged[-1] if merged else None
         if isinstance(message, UserMessage) and isinstance(last, UserMessage):
-            merged[-1] = UserMessage(f"{last.text}\n\n{message.text}")
+            merged[-1] = UserMessage(
+                f"{last.text}\n\n{message.text}", (*last.pictures, *message.pictures)
+            )
         else:
             merged.append(message)
     return merged

@@ -16,13 +16,18 @@ from core.domain.lifecycle import (
     expiry,
     fail_turn,
     halve_context,
+    join_album,
+    leave_out,
     start_next,
     suspend,
 )
-from core.domain.messages import ToolCall
+from core.domain.messages import FailureKind, ToolCall
 from core.domain.policy import Policy
 from core.domain.state import Phase, SessionState, Turn
 
+_MAY_BE_FOR_A_PICTURE = ("too_long", "refused", "never")
+"""Vendors refuse a picture as a wrong request, as one that is too large, or as if the model were
+not there."""
 MAX_WAITS = 5
 MAX_WAIT = timedelta(hours=1)
 
@@ -37,6 +42,8 @@ def decide(state: SessionState, wish: ask.Input, policy: Policy) -> tuple[ev.Eve
             _refuse(draft, wish)
         case ask.Attempt():
             _attempt(draft, wish)
+        case ask.Read():
+            _read(draft, wish)
         case ask.Reply():
             _reply(draft, wish)
         case ask.Fail():
@@ -62,6 +69,8 @@ def decide(state: SessionState, wish: ask.Input, policy: Policy) -> tuple[ev.Eve
 def _receive(draft: Draft, wish: ask.Receive) -> None:
     ensure_session(draft, wish.inbound.address)
     draft.add(ev.MessageReceived(inbound=wish.inbound))
+    if join_album(draft, wish.inbound.album):
+        return
     if draft.state.turn is not None and draft.policy.busy_mode == "interrupt":
         cancel_turn(draft, "interrupt")
     start_next(draft)
@@ -89,6 +98,12 @@ def _attempt(draft: Draft, wish: ask.Attempt) -> None:
         return
     draft.add(ev.TurnAttempted(turn=turn.number, attempt=turn.attempt + 1))
     _steer(draft)
+
+
+def _read(draft: Draft, wish: ask.Read) -> None:
+    turn = _turn(draft, wish.turn, Phase.THINKING)
+    if turn is not None and wish.source in {source.seq for source in turn.unread}:
+        draft.add(ev.FilesRead(turn=turn.number, source=wish.source, files=wish.files))
 
 
 def _reply(draft: Draft, wish: ask.Reply) -> None:
@@ -137,9 +152,7 @@ def _fail(draft: Draft, wish: ask.Fail) -> None:
     if turn is None:
         return
     failure = wish.failure
-    if failure.kind == "too_long" and halve_context(draft):
-        return
-    if failure.kind == "refused" and _again_alone(draft, turn):
+    if _mended(draft, turn, failure.kind):
         return
     wait = timedelta(seconds=failure.retry_after or 0)
     if failure.kind == "try_again" and timedelta(0) < wait <= MAX_WAIT and turn.waits < MAX_WAITS:
@@ -152,6 +165,15 @@ def _fail(draft: Draft, wish: ask.Fail) -> None:
     sentence = notices.failure(failure.kind, wish.error_id)
     fail_turn(draft, failure.kind, sentence, wish.error_id)
     start_next(draft)
+
+
+def _mended(draft: Draft, turn: Turn, kind: FailureKind) -> bool:
+    """Whether the same call may succeed without something that it held."""
+    if kind in _MAY_BE_FOR_A_PICTURE and leave_out(draft, "pictures"):
+        return True
+    if kind == "too_long":
+        return halve_context(draft) or leave_out(draft, "texts")
+    return kind == "refused" and _again_alone(draft, turn)
 
 
 def _unstorable(draft: Draft, wish: ask.Unstorable) -> None:

@@ -26,7 +26,7 @@ def _may_lag(state: SessionState, event: ev.Event) -> bool:
             return bool(calls)
         case ev.ToolStarted(call_id=call_id) | ev.ToolFinished(call_id=call_id):
             return _only_looks(state, call_id)
-        case ev.TurnSteered():
+        case ev.TurnSteered() | ev.FilesRead():
             return True
         case _:
             return False

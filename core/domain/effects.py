@@ -22,6 +22,16 @@ class TryTurn(msgspec.Struct, frozen=True):
     alone: bool
 
 
+class ReadFiles(msgspec.Struct, frozen=True):
+    """Read what came with the message at ``source``. ``unopened``: it is said to be unreadable
+    instead, since it may be what breaks the process."""
+
+    turn: int
+    source: int
+    unopened: bool = False
+    alone: bool = False
+
+
 class CallModel(msgspec.Struct, frozen=True):
     turn: int
     step: int
@@ -48,7 +58,7 @@ class Sleep(msgspec.Struct, frozen=True):
     until: datetime
 
 
-Effect = TryTurn | CallModel | RunTool | AwaitTool | Sleep
+Effect = TryTurn | ReadFiles | CallModel | RunTool | AwaitTool | Sleep
 
 
 def next_effects(state: SessionState, policy: Policy) -> tuple[Effect, ...]:
@@ -60,7 +70,7 @@ def next_effects(state: SessionState, policy: Policy) -> tuple[Effect, ...]:
         case Phase.QUEUED | Phase.INTERRUPTED:
             return (_try(turn, policy),)
         case Phase.THINKING:
-            return (CallModel(turn.number, turn.step, turn.attempt >= ALONE_FROM),)
+            return _think(turn, policy)
         case Phase.ACTING:
             return _tools(turn)
         case Phase.WAITING:
@@ -71,7 +81,19 @@ def next_effects(state: SessionState, policy: Policy) -> tuple[Effect, ...]:
             assert_never(state.phase)
 
 
+def _think(turn: Turn, policy: Policy) -> tuple[ReadFiles | CallModel, ...]:
+    alone = turn.attempt >= ALONE_FROM
+    unopened = turn.attempt > 1 and turn.attempt >= policy.turn_max_attempts
+    return tuple(ReadFiles(turn.number, source.seq, unopened, alone) for source in turn.unread) or (
+        CallModel(turn.number, turn.step, alone),
+    )
+
+
 def _try(turn: Turn, policy: Policy) -> TryTurn:
+    if turn.status == "queued" and any(source.album for source in turn.sources):
+        return TryTurn(
+            turn.number, turn.started_at + timedelta(seconds=policy.album_wait), alone=False
+        )
     delays = policy.attempt_delays
     delay = delays[min(turn.attempt, len(delays) - 1)] if delays else 0.0
     since = turn.paused_at if delay else None

@@ -14,6 +14,7 @@ from core.domain.messages import (
     EffectClass,
     FailureKind,
     Inbound,
+    ReadFile,
     ToolCall,
     ToolOutcome,
     Usage,
@@ -27,6 +28,7 @@ CancelReason = Literal["stop", "new", "interrupt", "steps"]
 FailReason = FailureKind | Literal["no_progress", "unstorable"]
 WaitReason = Literal["rate_limit"]
 Role = Literal["owner", "allowed", "denied"]
+FilePart = Literal["pictures", "texts"]
 
 
 class _Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag=True):
@@ -124,10 +126,27 @@ class TurnStarted(_Event, frozen=True):
 
 
 class TurnSteered(_Event, frozen=True):
-    """Messages that came during the turn go into it before its next model call."""
+    """Messages that came during the turn go into it before its next model call. ``again``: a call
+    that is under way knows nothing of them, and its reply will not count."""
 
     turn: int
     sources: tuple[int, ...]
+    again: bool = False
+
+
+class FilesRead(_Event, frozen=True):
+    """What came with the message at ``source``, one for each attachment, in their order."""
+
+    turn: int
+    source: int
+    files: tuple[ReadFile, ...]
+
+
+class FilesLeftOut(_Event, frozen=True):
+    """The provider did not take a request that held them; none that came until now is shown."""
+
+    turn: int
+    what: FilePart
 
 
 class TurnAttempted(_Event, frozen=True):
@@ -240,6 +259,8 @@ Event = (
     | ReminderDue
     | TurnStarted
     | TurnSteered
+    | FilesRead
+    | FilesLeftOut
     | TurnAttempted
     | TurnInterrupted
     | TurnWaiting

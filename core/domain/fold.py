@@ -8,20 +8,14 @@ from typing import assert_never
 from msgspec.structs import replace
 
 from core.domain import events as ev
-from core.domain.state import LEGAL, Call, Entry, EntryKind, Session, SessionState, Source, Turn
+from core.domain.entries import as_entries, as_tried_again, estimate_tokens, files_entry, without
+from core.domain.state import LEGAL, Call, Entry, Session, SessionState, Source, Turn
 from core.errors import IllegalEventError
 
-BYTES_A_TOKEN = 4
-"""A rough mean over languages and code; only budgets are built on it."""
-TOKENS_AN_ENTRY = 8
 DONE_KEPT = 50
 _PROGRESS = ("ok", "error", "timeout")
 _UNSPOKEN = ("refused", "too_long")
 """What the provider refused does not become history."""
-
-
-def estimate_tokens(text: str) -> int:
-    return len(text.encode(errors="surrogatepass")) // BYTES_A_TOKEN + TOKENS_AN_ENTRY
 
 
 def fold(state: SessionState, log: Iterable[ev.Recorded]) -> SessionState:
@@ -44,6 +38,8 @@ def apply(state: SessionState, recorded: ev.Recorded) -> SessionState:
             return _turn_started(state, event, recorded.at)
         case (
             ev.TurnSteered()
+            | ev.FilesRead()
+            | ev.FilesLeftOut()
             | ev.TurnAttempted()
             | ev.TurnInterrupted()
             | ev.TurnWaiting()
@@ -148,6 +144,8 @@ def _apply_anywhere(
                 inbound.address,
                 estimate_tokens(inbound.text),
                 inbound.update_id,
+                files=len(inbound.attachments),
+                album=inbound.album,
             )
             queued = replace(state, queue=(*state.queue, source))
             return _touch(queued, at, last_user_at=at) if queued.session else queued
@@ -174,6 +172,7 @@ def _turn_started(state: SessionState, event: ev.TurnStarted, at: datetime) -> S
     sources = tuple(source for source in known if source.seq in event.sources)
     if not sources or len(sources) != len(event.sources):
         raise IllegalEventError(f"{state.key}@{state.seq}: the turn answers unknown messages")
+    sources = tuple(as_tried_again(source) for source in sources) if event.retry else sources
     entries = session.entries
     if event.retry:
         entries = tuple(entry for entry in entries if entry.turn != session.last_turn)
@@ -182,12 +181,12 @@ def _turn_started(state: SessionState, event: ev.TurnStarted, at: datetime) -> S
         state,
         turn=Turn(number=event.turn, sources=sources, started_at=at),
         turns=event.turn,
-        queue=tuple(source for source in state.queue if source not in sources),
+        queue=tuple(source for source in state.queue if source.seq not in event.sources),
     )
     started = _touch(
         started,
         at,
-        entries=(*entries, *_as_entries(sources, event.turn)),
+        entries=(*entries, *as_entries(sources, event.turn)),
         last_sources=sources,
         last_turn=event.turn,
     )
@@ -198,6 +197,8 @@ def _turn_started(state: SessionState, event: ev.TurnStarted, at: datetime) -> S
 
 _TurnEvent = (
     ev.TurnSteered
+    | ev.FilesRead
+    | ev.FilesLeftOut
     | ev.TurnAttempted
     | ev.TurnInterrupted
     | ev.TurnWaiting
@@ -211,7 +212,7 @@ _TurnEvent = (
 )
 
 
-def _apply_turn(  # noqa: C901 (exhaustive match)
+def _apply_turn(  # noqa: C901, PLR0912 (exhaustive match)
     state: SessionState, event: _TurnEvent, at: datetime
 ) -> SessionState:
     turn = state.turn
@@ -227,6 +228,10 @@ def _apply_turn(  # noqa: C901 (exhaustive match)
             return _tool_finished(state, turn, event, at)
         case ev.TurnSteered():
             return _steered(state, turn, event, at)
+        case ev.FilesRead():
+            return _files_read(state, turn, event, at)
+        case ev.FilesLeftOut():
+            return _files_left_out(state, event, at)
         case ev.TurnAttempted():
             resumed = turn.status == "interrupted"
             turn = replace(
@@ -305,10 +310,24 @@ def _steered(state: SessionState, turn: Turn, event: ev.TurnSteered, at: datetim
     sources = tuple(source for source in state.queue if source.seq in event.sources)
     if not sources or len(sources) != len(event.sources):
         raise IllegalEventError(f"{state.key}@{state.seq}: the turn is steered by unknown messages")
-    turn = replace(turn, sources=(*turn.sources, *sources))
+    turn = replace(turn, sources=(*turn.sources, *sources), step=turn.step + event.again)
     state = replace(state, queue=tuple(s for s in state.queue if s not in sources))
-    entries = (*_session(state).entries, *_as_entries(sources, turn.number))
+    entries = (*_session(state).entries, *as_entries(sources, turn.number))
     return _with_turn(_touch(state, at, entries=entries, last_sources=turn.sources), at, turn)
+
+
+def _files_read(state: SessionState, turn: Turn, event: ev.FilesRead, at: datetime) -> SessionState:
+    if event.source not in {source.seq for source in turn.unread}:
+        raise IllegalEventError(f"{state.key}@{state.seq}: message {event.source} has no files")
+    entry = files_entry(event, state.seq)
+    sources = tuple(replace(s, read=entry) if s.seq == event.source else s for s in turn.sources)
+    state = _touch(state, at, entries=(*_session(state).entries, entry), last_sources=sources)
+    return _with_turn(state, at, replace(turn, sources=sources, attempt=0))
+
+
+def _files_left_out(state: SessionState, event: ev.FilesLeftOut, at: datetime) -> SessionState:
+    entries = tuple(without(entry, event.what) for entry in _session(state).entries)
+    return _touch(state, at, entries=entries)
 
 
 def _interrupted(
@@ -346,14 +365,6 @@ def _ended(
     refused = isinstance(event, ev.TurnFailed) and event.reason == "refused"
     refusals = _session(state).refusals + refused
     return _with_turn(_touch(state, at, entries=kept, refusals=refusals), at, None)
-
-
-def _as_entries(sources: tuple[Source, ...], turn: int) -> tuple[Entry, ...]:
-    return tuple(Entry(source.seq, _kind(source), turn, source.tokens) for source in sources)
-
-
-def _kind(source: Source) -> EntryKind:
-    return source.kind
 
 
 def _call(

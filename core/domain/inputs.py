@@ -5,7 +5,14 @@ from datetime import datetime
 import msgspec
 
 from core.domain.events import Event
-from core.domain.messages import EffectClass, Inbound, ModelFailure, ModelReply, ToolOutcome
+from core.domain.messages import (
+    EffectClass,
+    Inbound,
+    ModelFailure,
+    ModelReply,
+    ReadFile,
+    ToolOutcome,
+)
 
 
 class _Input(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,6 +35,14 @@ class Attempt(_Input, frozen=True):
     """Someone is about to work on the turn."""
 
     turn: int
+
+
+class Read(_Input, frozen=True):
+    """What came with the message at ``source``, as far as it could be read."""
+
+    turn: int
+    source: int
+    files: tuple[ReadFile, ...]
 
 
 class Reply(_Input, frozen=True):
@@ -85,6 +100,6 @@ class Remind(_Input, frozen=True):
     reminder_id: str
 
 
-Told = Attempt | Reply | Fail | Unstorable | StartTool | FinishTool
+Told = Attempt | Read | Reply | Fail | Unstorable | StartTool | FinishTool
 """What someone who works on a turn has to say of it."""
 Input = Receive | Refuse | Told | Wake | Expire | Remind

@@ -96,7 +96,8 @@ def ensure_session(draft: Draft, address: Address, opener: ev.OpenReason | None 
 
 
 def start_next(draft: Draft) -> None:
-    """All that waits becomes the next turn's input, in order; nothing happens if a turn is open."""
+    """All that waits becomes the next turn's input, in order; nothing happens if a turn is open.
+    With an album in it the turn is not begun yet: the rest of the pictures is about to come."""
     queue = draft.state.queue
     if not queue or draft.state.turn is not None:
         return
@@ -104,10 +105,9 @@ def start_next(draft: Draft) -> None:
     ensure_session(draft, queue[-1].address)
     _make_room(draft)
     number = draft.state.turns + 1
-    draft.add(
-        ev.TurnStarted(turn=number, sources=tuple(source.seq for source in queue)),
-        ev.TurnAttempted(turn=number, attempt=1),
-    )
+    draft.add(ev.TurnStarted(turn=number, sources=tuple(source.seq for source in queue)))
+    if not any(source.album for source in queue):
+        draft.add(ev.TurnAttempted(turn=number, attempt=1))
 
 
 def _leave_suspended(draft: Draft) -> None:
@@ -201,6 +201,30 @@ def first_turn_within(entries: tuple[Entry, ...], tokens: int, count: int) -> in
             return first
         first = turn
     return first
+
+
+def join_album(draft: Draft, album: str) -> bool:
+    """Whether the message just received belongs to one that the open turn answers, and now goes
+    into it: as long as nothing is answered yet, and it overtakes no other message."""
+    state, turn = draft.state, draft.state.turn
+    if not album or turn is None or len(state.queue) != 1:
+        return False
+    entries = state.session.entries if state.session else ()
+    answered = any(e.kind == "assistant" and e.turn == turn.number for e in entries)
+    if answered or all(source.album != album for source in turn.sources):
+        return False
+    under_way = state.phase is Phase.THINKING
+    draft.add(ev.TurnSteered(turn=turn.number, sources=(state.seq,), again=under_way))
+    return True
+
+
+def leave_out(draft: Draft, what: ev.FilePart) -> bool:
+    """False where no such thing is shown to the model."""
+    entries = draft.state.session.entries if draft.state.session else ()
+    if draft.state.turn is None or not any(getattr(entry, what) for entry in entries):
+        return False
+    draft.add(ev.FilesLeftOut(turn=draft.state.turn.number, what=what))
+    return True
 
 
 def halve_context(draft: Draft) -> bool:

@@ -1,5 +1,6 @@
 """What is said, by people, models and tools; plain values that the log can hold."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Literal
 
@@ -9,6 +10,7 @@ from core.domain.keys import Address
 
 EffectClass = Literal["read_only", "idempotent", "unsafe"]
 ToolOutcome = Literal["ok", "error", "timeout", "unknown", "cancelled"]
+FileResult = Literal["picture", "words", "refused"]
 OutboxKind = Literal["answer", "notice", "preview"]
 
 
@@ -22,11 +24,24 @@ class Attachment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     size: int = -1
 
 
+class ReadFile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What became of an attachment. ``text`` is what it says, or why it could not be read; a
+    picture is kept under ``sha``, as models are shown it: ``mime`` and ``size`` are of that."""
+
+    kind: FileResult
+    label: str
+    text: str = ""
+    sha: str = ""
+    mime: str = ""
+    size: int = -1
+
+
 class Inbound(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One message of a person, as a platform adapter took it.
 
     ``update_id`` is unique within platform and account for as long as the platform may repeat it;
-    ``trusted`` says that the platform itself proves this to be the operator (the terminal).
+    ``trusted`` says that the platform itself proves this to be the operator (the terminal);
+    ``album`` is the same for messages that a person sent as one.
     """
 
     address: Address
@@ -38,6 +53,7 @@ class Inbound(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     message_id: str = ""
     attachments: tuple[Attachment, ...] = ()
     trusted: bool = False
+    album: str = ""
 
     @property
     def person(self) -> str:
@@ -82,8 +98,17 @@ class SystemMessage(msgspec.Struct, frozen=True, tag="system"):
     text: str
 
 
-class UserMessage(msgspec.Struct, frozen=True, tag="user"):
+class Picture(msgspec.Struct, frozen=True):
+    """By reference; the request's ``files`` hold what it looks like."""
+
+    sha: str
+    mime: str
+    label: str
+
+
+class UserMessage(msgspec.Struct, frozen=True, tag="user", omit_defaults=True):
     text: str
+    pictures: tuple[Picture, ...] = ()
 
 
 class AssistantMessage(msgspec.Struct, frozen=True, tag="assistant"):
@@ -109,10 +134,17 @@ class ToolSpec(msgspec.Struct, frozen=True):
 
 
 class ModelRequest(msgspec.Struct, frozen=True):
-    """All that one model call needs; a legal conversation whatever the log holds."""
+    """All that one model call needs; a legal conversation whatever the log holds. ``files`` are the
+    bytes of its pictures by hash; one that is not there is gone."""
 
     messages: tuple[ChatMessage, ...]
     tools: tuple[ToolSpec, ...] = ()
+    files: Mapping[str, bytes] = {}
+
+    @property
+    def pictures(self) -> tuple[Picture, ...]:
+        users = (message for message in self.messages if isinstance(message, UserMessage))
+        return tuple(picture for message in users for picture in message.pictures)
 
 
 class ModelReply(msgspec.Struct, frozen=True, kw_only=True):

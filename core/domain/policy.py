@@ -27,6 +27,8 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """Waiting time before each attempt; from the third on a turn also runs alone."""
     told_after: float = 30.0
     """An interruption longer than this is said to the user."""
+    album_wait: float = 1.0
+    """How long a turn waits for the rest of the pictures that were sent as one."""
     refusal_pause: float = 24 * 3600.0
     """A stranger is told again only after this time."""
     context_tokens: int = 24_000

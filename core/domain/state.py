@@ -13,7 +13,7 @@ from core.domain.messages import EffectClass, ToolCall, Usage
 SCHEMA_VERSION = 1
 
 SourceKind = Literal["user", "reminder"]
-EntryKind = SourceKind | Literal["assistant", "tool", "interrupted", "ended", "summary"]
+EntryKind = SourceKind | Literal["assistant", "tool", "interrupted", "ended", "summary", "files"]
 CallStatus = Literal["pending", "running", "completed", "failed"]
 TurnStatus = Literal["queued", "running", "waiting", "interrupted"]
 
@@ -39,6 +39,9 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     turn: int
     tokens: int
     """Estimated."""
+    pictures: int = 0
+    """How many of its files are shown as pictures; the rest is what was read of them."""
+    texts: int = 0
 
 
 class Source(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -51,6 +54,11 @@ class Source(msgspec.Struct, frozen=True, omit_defaults=True):
     update_id: str = ""
     text: str = ""
     """Of a reminder: what it is about is said whatever becomes of the turn."""
+    files: int = 0
+    """How many came with it."""
+    read: Entry | None = None
+    """What they were found to be."""
+    album: str = ""
 
 
 class Call(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -91,6 +99,10 @@ class Turn(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def address(self) -> Address:
         return self.sources[-1].address
+
+    @property
+    def unread(self) -> tuple[Source, ...]:
+        return tuple(s for s in self.sources if s.files and s.read is None)
 
     @property
     def open_calls(self) -> tuple[Call, ...]:
@@ -177,19 +189,27 @@ LEGAL: dict[Phase, tuple[type[ev.Event], ...]] = {
         ev.TurnStarted,
     ),
     Phase.SUSPENDED: (*_ALWAYS, ev.SessionClosed, ev.SessionReopened),
-    Phase.QUEUED: (*_ALWAYS, *_ENDS, ev.TurnAttempted),
+    Phase.QUEUED: (*_ALWAYS, *_ENDS, ev.TurnSteered, ev.TurnAttempted),
     Phase.THINKING: (
         *_ALWAYS,
         *_ENDS,
         ev.Compacted,
         ev.ModelReplied,
         ev.TurnSteered,
+        ev.FilesRead,
+        ev.FilesLeftOut,
         ev.TurnInterrupted,
         ev.TurnWaiting,
         ev.TurnFinished,
     ),
     Phase.ACTING: (*_ALWAYS, *_ENDS, ev.ToolStarted, ev.ToolFinished, ev.TurnInterrupted),
-    Phase.WAITING: (*_ALWAYS, *_ENDS, ev.TurnWoken),
-    Phase.INTERRUPTED: (*_ALWAYS, *_ENDS, ev.ToolFinished, ev.TurnAttempted),
+    Phase.WAITING: (*_ALWAYS, *_ENDS, ev.TurnSteered, ev.TurnWoken),
+    Phase.INTERRUPTED: (
+        *_ALWAYS,
+        *_ENDS,
+        ev.TurnSteered,
+        ev.ToolFinished,
+        ev.TurnAttempted,
+    ),
 }
 """Which events a state allows; all others are a bug or a broken log."""

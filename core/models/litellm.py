@@ -29,8 +29,9 @@ LONGEST_WAIT = 60.0
 class Options(msgspec.Struct, frozen=True, kw_only=True):
     """Times in seconds: ``silence`` without any token, ``total`` with all retries and fallbacks.
 
-    ``api_base`` holds for ``name`` alone. ``secrets`` are texts that no failure may show; the keys
-    themselves are litellm's to find in the environment.
+    ``api_base`` holds for ``name`` alone. ``sees`` says whether the models take pictures; None:
+    those that litellm knows to. ``secrets`` are texts that no failure may show; the keys themselves
+    are litellm's to find in the environment.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     silence: float = 60.0
     total: float = 600.0
     attempts: int = 4
+    sees: bool | None = None
     secrets: tuple[str, ...] = ()
 
 
@@ -144,7 +146,7 @@ class LiteLLMModel:
     def _call(self, name: str, request: ModelRequest) -> dict[str, Any]:
         call: dict[str, Any] = {
             "model": name,
-            "messages": messages_of(request.messages),
+            "messages": messages_of(request.messages, request.files if self._sees(name) else None),
             "stream": True,
             "stream_options": {"include_usage": True},
             "num_retries": 0,
@@ -153,6 +155,11 @@ class LiteLLMModel:
             "api_base": self._base_of(name),
         }
         return call | ({"tools": tools_of(request.tools)} if request.tools else {})
+
+    def _sees(self, name: str) -> bool:
+        if self._options.sees is not None:
+            return self._options.sees
+        return bool(self._litellm.supports_vision(model=name))
 
     def _base_of(self, name: str) -> str | None:
         return self._options.api_base if name == self._options.name else None

@@ -1,6 +1,7 @@
 """Our values to and from the chat format that litellm speaks; it never calls anything."""
 
-from collections.abc import Iterator, Sequence
+import base64
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol, assert_never
 
 import msgspec
@@ -10,6 +11,7 @@ from core.domain.messages import (
     ChatMessage,
     ModelFailure,
     ModelReply,
+    Picture,
     SystemMessage,
     ToolCall,
     ToolMessage,
@@ -55,8 +57,15 @@ class Chunk(Protocol):
     choices: Sequence[Choice]
 
 
-def messages_of(messages: tuple[ChatMessage, ...]) -> list[dict[str, Any]]:
-    return [_message(message) for message in messages]
+BLIND = "you cannot see it, since the model that is set up here takes no pictures; say so"
+GONE = "its file is gone"
+
+
+def messages_of(
+    messages: tuple[ChatMessage, ...], files: Mapping[str, bytes] | None = None
+) -> list[dict[str, Any]]:
+    """``files`` are the pictures by hash; None for a model that does not see."""
+    return [_message(message, files) for message in messages]
 
 
 def tools_of(tools: tuple[ToolSpec, ...]) -> list[dict[str, Any]]:
@@ -133,12 +142,14 @@ def is_whole(call: ToolCall) -> bool:
         return False
 
 
-def _message(message: ChatMessage) -> dict[str, Any]:
+def _message(message: ChatMessage, files: Mapping[str, bytes] | None) -> dict[str, Any]:
     match message:
         case SystemMessage(text):
             return {"role": "system", "content": _visible(text)}
-        case UserMessage(text):
+        case UserMessage(text, ()):
             return {"role": "user", "content": _visible(text)}
+        case UserMessage():
+            return {"role": "user", "content": _with_pictures(message, files)}
         case AssistantMessage(text, ()):
             return {"role": "assistant", "content": _visible(text)}
         case AssistantMessage(text, calls):
@@ -153,6 +164,24 @@ def _message(message: ChatMessage) -> dict[str, Any]:
             return {"role": "tool", "tool_call_id": call_id, "name": name, "content": content}
         case _:
             assert_never(message)
+
+
+def _with_pictures(
+    message: UserMessage, files: Mapping[str, bytes] | None
+) -> str | list[dict[str, Any]]:
+    why = BLIND if files is None else GONE
+    seen = [picture for picture in message.pictures if picture.sha in (files or {})]
+    notes = [f"[{p.label}: {why}]" for p in message.pictures if p not in seen]
+    text = "\n".join([message.text, *notes])
+    if not seen or files is None:
+        return _visible(text)
+    parts = [{"type": "text", "text": _visible(text)}]
+    return [*parts, *(_image(picture, files[picture.sha]) for picture in seen)]
+
+
+def _image(picture: Picture, data: bytes) -> dict[str, Any]:
+    url = f"data:{picture.mime};base64,{base64.b64encode(data).decode()}"
+    return {"type": "image_url", "image_url": {"url": url}}
 
 
 def _call(call: ToolCall) -> dict[str, Any]:

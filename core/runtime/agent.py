@@ -11,16 +11,19 @@ from core.domain.context import build_request, wanted_bodies
 from core.domain.effects import (
     AwaitTool,
     CallModel,
+    ReadFiles,
     RunTool,
     Sleep,
     TryTurn,
     next_effects,
 )
+from core.domain.events import MessageReceived
 from core.domain.messages import ModelFailure, ModelReply
 from core.domain.outputs import preview_id
 from core.domain.state import SessionState, Turn
 from core.domain.values import clean
 from core.errors import BrokenDataError, StillhereError, UnstorableError
+from core.files.reader import FileReader
 from core.ports import Artifact, Channel, Clock, Model, Outbox
 from core.runtime.aside import Aside
 from core.runtime.gate import Gate
@@ -31,7 +34,7 @@ from core.runtime.retrying import insist
 from core.runtime.sessions import Sessions
 from core.runtime.toolbox import Toolbox
 
-Do = TryTurn | CallModel | RunTool
+Do = TryTurn | ReadFiles | CallModel | RunTool
 
 log = structlog.get_logger(__name__)
 
@@ -48,6 +51,7 @@ class Outside(msgspec.Struct, frozen=True, kw_only=True):
     channels: Mapping[str, Channel]
     model: Model
     toolbox: Toolbox
+    reader: FileReader
     limiter: Limiter
     clock: Clock
     holder: Holder
@@ -161,12 +165,34 @@ class Agent:
 
     async def _do(self, state: SessionState, effect: Do) -> None:
         match effect:
+            case ReadFiles():
+                await self._read_files(state, effect)
             case CallModel():
                 await self._call_model(state, effect)
             case RunTool():
                 await self._run_tool(state, effect)
             case TryTurn():
                 pass
+
+    async def _read_files(self, state: SessionState, effect: ReadFiles) -> None:
+        out = self._out
+        seqs = (effect.source,)
+        (source,) = await insist(out.clock, lambda: self._sessions.bodies(state.key, seqs))
+        if not isinstance(source.event, MessageReceived):
+            raise BrokenDataError(f"{state.key}@{effect.source}: no message")
+        inbound = source.event.inbound
+        preview = self._preview(state)
+        try:
+            files = await insist(
+                out.clock, lambda: out.reader.read(inbound, unopened=effect.unopened)
+            )
+        finally:
+            await preview.close()
+        await preview.settled()
+        at = out.clock.now()
+        await self._tell(
+            state.key, ask.Read(at=at, turn=effect.turn, source=effect.source, files=files)
+        )
 
     async def _call_model(self, state: SessionState, effect: CallModel) -> None:
         bodies = await insist(
@@ -178,6 +204,9 @@ class Agent:
             self._sessions.policy.system_prompt,
             self._out.toolbox.specs,
         )
+        if request.pictures:
+            bare = request
+            request = await insist(self._out.clock, lambda: self._out.reader.equipped(bare))
         preview = self._preview(state)
         try:
             reply = await self._out.model.complete(request, preview.update)

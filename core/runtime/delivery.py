@@ -133,6 +133,8 @@ class Delivery:
         log.info("unknown send settled", message=message.id, arrived=found is not None)
         if found is not None:
             await self._outbox.sent(row, found, self._clock.now())
+        elif message.kind == "preview":
+            await self._give_up(row, "nobody knows whether it arrived")
         elif row.doubts >= MOST_DOUBTS:
             await self._give_up(row, f"unknown {row.doubts} times whether it arrived")
         else:

@@ -16,8 +16,8 @@ from bots.platforms import Adapter, Health, Platform, Site, Variable
 from bots.settings import Settings
 from core.domain.keys import Address
 from core.domain.ledger import Ledger
-from core.domain.messages import Inbound, OutboxMessage, Part
-from core.errors import StorageError
+from core.domain.messages import Attachment, Inbound, OutboxMessage, Part
+from core.errors import PermanentError, StorageError
 from core.models.scripted import ScriptedModel
 from core.ports import Pace, Paces, Store, Tool
 from storage.memory import MemoryStore
@@ -108,6 +108,9 @@ class Room:
 
     async def lookup(self, message: OutboxMessage) -> str | None:
         return None
+
+    async def fetch(self, attachment: Attachment, limit: int) -> bytes:
+        raise PermanentError(attachment.ref)
 
 
 class _Door:

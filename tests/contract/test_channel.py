@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 import msgspec
 import pytest
 
-from bots.platforms import Adapter, Site, discord, telegram
+from bots.platforms import Adapter, Site, discord, slack, telegram
 from core.domain.keys import Address
 from core.domain.messages import Inbound, OutboxMessage, Part
 from core.errors import PermanentError, TransientError, UnknownOutcomeError
@@ -19,6 +19,8 @@ from tests.bookmarks import no_bookmarks
 from tests.standins.base import StandIn
 from tests.standins.discord import DiscordStandIn
 from tests.standins.faults import BAD_GATEWAY, Fault, Refuse, Reset, StoreThenCut, too_many
+from tests.standins.slack import SlackStandIn
+from tests.standins.slack_world import slack_error
 from tests.standins.telegram import TelegramStandIn
 
 ANSWER = "Dear **Ada**,\n\n- `code` first\n- then <b>this</b> & that, 👋\n"
@@ -107,6 +109,41 @@ async def at_telegram() -> AsyncGenerator[Place]:
 
 
 @asynccontextmanager
+async def at_slack() -> AsyncGenerator[Place]:
+    """In a thread, where Slack shows most: streams and a status."""
+
+    def adapter(url: str) -> Adapter:
+        variables = {
+            "SLACK_BOT_TOKEN": stand_in.bot_token,
+            "SLACK_APP_TOKEN": stand_in.app_token,
+            "SLACK_API_URL": f"{url}/api",
+        }
+        built = slack.PLATFORM.build(variables, site())
+        assert built is not None
+        return built
+
+    async with SlackStandIn() as stand_in:
+        ada = stand_in.user("U7", "Ada")
+        root = ada.says("hello")
+        here, elsewhere = adapter(stand_in.url), adapter(unused_url())
+        address = Address(
+            platform="slack", account="UBOT", workspace="T1", chat=ada.dm, thread=root.ts
+        )
+        yield Place(
+            stand_in=stand_in,
+            channel=here.channel,
+            address=address,
+            seen=ada.bot_texts,
+            sends="chat.postMessage",
+            edits="chat.update",
+            lost=slack_error("channel_not_found"),
+            elsewhere=elsewhere.channel,
+        )
+        await here.close()
+        await elsewhere.close()
+
+
+@asynccontextmanager
 async def at_discord() -> AsyncGenerator[Place]:
     def adapter(url: str) -> Adapter:
         variables = {"DISCORD_BOT_TOKEN": place.token, "DISCORD_API_URL": url}
@@ -134,6 +171,7 @@ async def at_discord() -> AsyncGenerator[Place]:
 
 PLACES: dict[str, Callable[[], AbstractAsyncContextManager[Place]]] = {
     "telegram": at_telegram,
+    "slack": at_slack,
     "discord": at_discord,
 }
 

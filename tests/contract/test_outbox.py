@@ -4,7 +4,7 @@ import asyncio
 
 from msgspec.structs import replace
 
-from core.domain.messages import OutboxMessage
+from core.domain.messages import OutboxMessage, Part
 from core.ports import Claimed, Store
 from tests.contract.values import KEY, at, commit, lease, letter, said
 
@@ -145,23 +145,30 @@ async def test_a_preview_is_opened_once_and_its_message_found_again(store: Store
     assert (claimed.message, claimed.preview_id) == (letter("a", edits="p"), "77")
 
 
-async def test_a_preview_holds_up_its_lane_only_while_it_is_sent(store: Store) -> None:
+async def test_a_preview_holds_up_its_lane_until_it_is_known_whether_it_arrived(
+    store: Store,
+) -> None:
     opened = await opens(store, PREVIEW)
     await put(store, letter("a", edits="p"))
     assert await names(store) == []
     await store.unknown(opened, "the connection broke")
     assert await store.open_preview(PREVIEW, lease()) == LOST
-    assert await store.unsettled(at(99)) == ()
+    assert await names(store) == []
+    (doubtful,) = await store.unsettled(at(1))
+    assert doubtful.message == replace(PREVIEW, part=Part(text="", plain=""))
+    await store.give_up(doubtful, "it did not arrive", at(1))
     (claimed,) = await store.claim(at(), lease())
     assert (claimed.message.id, claimed.preview_id) == ("a", "")
 
 
-async def test_a_preview_whose_sender_died_is_lost_and_lets_its_lane_go(store: Store) -> None:
+async def test_a_preview_whose_sender_died_and_that_arrived_is_edited(store: Store) -> None:
     await opens(store, PREVIEW)
-    await put(store, letter("a"))
-    assert await store.unsettled(at(30)) == ()
-    assert await names(store, 30) == ["a"]
+    await put(store, letter("a", edits="p"))
+    (doubtful,) = await store.unsettled(at(30))
     assert await store.open_preview(PREVIEW, lease()) == LOST
+    await store.sent(doubtful, "77", at(30))
+    (claimed,) = await store.claim(at(30), lease())
+    assert (claimed.message.id, claimed.preview_id) == ("a", "77")
 
 
 async def test_a_preview_of_which_nobody_knows_what_it_shows_is_lost(store: Store) -> None:

@@ -84,7 +84,7 @@ class Run:
     def _kill(self, folder: Path) -> None:
         self._drop_others()
         known = {o.block for o in self.found.outcomes if not o.red and not o.trouble}
-        wanted = [block for block in all_blocks() if self._options.scenario in block.scenario]
+        wanted = [block for block in all_blocks() if self._options.scenario in str(block)]
         blocks = [block for block in wanted if block not in known]
 
         def told(outcome: Outcome) -> None:

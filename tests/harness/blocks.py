@@ -14,6 +14,11 @@ Database = Literal["sqlite", "postgresql"]
 DATABASES: tuple[Database, ...] = ("sqlite", "postgresql")
 GRADES = ("sync", "async", "exit")
 TRIES = 6
+OTHER_TOWNS = ("slack", "discord")
+"""On SQLite, and but for the scenarios whose clock runs fast: the messages of these platforms carry
+real times, by which the service reads on."""
+NOT_ELSEWHERE = ("five parts",)
+"""Its answer is a file on Discord, and two messages on Slack."""
 FIRSTS = 2
 """From so many places of a scenario the recovery is killed as well."""
 
@@ -71,6 +76,12 @@ def all_blocks() -> list[Block]:
                 found += [
                     Block(scenario=name, database=database, grade=grade) for grade in GRADES[1:]
                 ]
+    found += [
+        Block(scenario=scenario.name, database="sqlite", town=town)
+        for town in OTHER_TOWNS
+        for scenario in SCENARIOS
+        if scenario.rate == 1.0 and not scenario.webhook and scenario.name not in NOT_ELSEWHERE
+    ]
     return found
 
 

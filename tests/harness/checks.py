@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 
 import msgspec
 
@@ -149,11 +149,13 @@ def _too_early(key: str, log: tuple[Recorded, ...], ends: Sequence[datetime]) ->
     ours does."""
     state = SessionState(key=key)
     found: list[str] = []
+    begun = datetime.min.replace(tzinfo=UTC)
     for recorded in log:
         event = recorded.event
         turn = state.turn
+        begun = recorded.at if isinstance(event, ev.TurnAttempted) else begun
         if isinstance(event, ev.MessageReceived) and turn and state.phase in AT_WORK:
-            ended = any(turn.started_at < end < recorded.at for end in ends)
+            ended = any(begun < end < recorded.at for end in ends)
             found += [event.inbound.text] if ended and not turn.resumes else []
         state = apply(state, recorded)
     return found

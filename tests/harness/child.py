@@ -182,7 +182,9 @@ def live(birth: Birth) -> int:
     clock = RatedClock(birth.rate, birth.epoch)
 
     def ground_of(store: SqlStore) -> Ground:
-        options = Options(name=settings.model, silence=birth.silence, total=60.0)
+        options = Options(
+            name=settings.model, silence=birth.silence, total=60.0, sees=settings.sees
+        )
         return Ground(
             settings=settings,
             environment=birth.environment,

@@ -72,7 +72,7 @@ class Trouble:
             await self._lab.telegram.wait_for(
                 lambda: len(self._lab.telegram.calls_of(POLL)) > self._cell.number, PATIENCE
             )
-            self._strike()
+            self._strike(self._lab.telegram.calls[-1].at)
 
     async def over(self) -> None:
         """A call that a run does not make, one edit less say, is not waited for."""
@@ -84,15 +84,15 @@ class Trouble:
         if cell.call == POLL:
             return None
         if len(self._lab.calls[1]) == cell.number and not self.struck:
-            self._strike()
+            self._strike(call.at)
             return cell.way.fault
         lasting = call.at < self._since + cell.way.lasting
         same = (call.method == cell.call) or not cell.at_model
         return cell.way.fault if self.struck and lasting and same else None
 
-    def _strike(self) -> None:
+    def _strike(self, since: float) -> None:
         self.struck = True
-        self._since = self._stand_in.calls[-1].at
+        self._since = since
         self._loop.call_soon_threadsafe(self._follow)
 
     def _follow(self) -> None:

@@ -118,6 +118,7 @@ class Lab:
         for standin in (self.town.stand_in, self.model):
             standin.before = self._before
             standin.after = self._after
+        await self._remember()
         await self.up()
         return self
 
@@ -134,6 +135,13 @@ class Lab:
     @property
     def folder(self) -> Path:
         return self._place.folder
+
+    async def _remember(self) -> None:
+        if self.town.known:
+            store = await SqlStore.open(self._place.database)
+            for name, value in self.town.known.items():
+                await store.set_fact(name, value)
+            await store.close()
 
     @property
     def telegram(self) -> TelegramStandIn:

@@ -17,6 +17,7 @@ from tests.harness.scripted import (
     SLOW,
     SLOW_TOOL,
     TOOLS,
+    with_pictures,
 )
 from tests.harness.spoil import spoil
 from tests.harness.stage import (
@@ -43,6 +44,13 @@ async def plain(stage: Stage) -> None:
     stage.town.repeats()
     stage.says("and now")
     await stage.read("and now")
+
+
+async def pictures(stage: Stage) -> None:
+    stage.sends("look at this", "red")
+    await stage.read("look at this")
+    stage.sends("my flags", "red", "green", "blue")
+    await stage.read("my flags")
 
 
 async def streamed(stage: Stage) -> None:
@@ -215,6 +223,15 @@ SCENARIOS = (
         about="an answer that grows as a preview and is edited into place",
         play=streamed,
         wishes=Wishes(answered=(SLOW,)),
+    ),
+    Scenario(
+        name="pictures",
+        about="a picture, and three that are sent as one; each is seen by the model",
+        play=pictures,
+        wishes=Wishes(
+            answered=("look at this", with_pictures(1), "my flags", with_pictures(3)),
+        ),
+        environment={"MODEL_SEES": "yes"},
     ),
     Scenario(
         name="two tools",

@@ -24,6 +24,7 @@ JOB = "do the long job"
 JOB_STEPS = 10
 FIRST = "what did I say first"
 UNKNOWN = "outcome unknown"
+PICTURE = "[picture: "
 WORD_PAUSE = 0.12
 PARTS = 5
 SPECIAL = (HANG, SLOW, LONG, TOOLS, SLOW_TOOL, REMIND, BUSY, DIE, LEAP, ENDLESS, JOB, FIRST)
@@ -60,24 +61,34 @@ class Script:
 
 
 def newest(request: dict[str, Any]) -> tuple[list[str], list[str]]:
-    """What the user wrote since the last answer, or the last end of a turn without one, and what
-    tools gave for it."""
-    said, results = list[str](), list[str]()
+    """What the user wrote since the last answer, or the last end of a turn without one, with how
+    many pictures; and what tools gave for it."""
+    said, results, pictures = list[str](), list[str](), 0
     for message in request["messages"]:
         match message["role"]:
             case "user":
                 for paragraph in text_of(message["content"]).split("\n\n"):
                     if paragraph.startswith(_ENDED):
-                        said, results = [], []
-                    elif not paragraph.startswith(NOTE):
-                        said.append(paragraph)
+                        said, results, pictures = [], [], 0
+                    elif not paragraph.startswith((NOTE, PICTURE)):
+                        said.append(paragraph.partition(f"\n{PICTURE}")[0])
+                pictures += pictures_of(message["content"])
             case "assistant" if not message.get("tool_calls"):
-                said, results = [], []
+                said, results, pictures = [], [], 0
             case "tool":
                 results.append(text_of(message["content"]))
             case _:
                 pass
-    return said, results
+    return [*said, *([with_pictures(pictures)] if pictures else [])], results
+
+
+def pictures_of(content: Any) -> int:
+    parts: list[dict[str, Any]] = [] if isinstance(content, str) else content
+    return sum(part["type"] == "image_url" for part in parts)
+
+
+def with_pictures(many: int) -> str:
+    return f"I see {many} pictures"
 
 
 def _call(said: list[str], results: list[str]) -> Reply | None:

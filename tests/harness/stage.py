@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 import msgspec
 
+from tests.core.files.made import picture
 from tests.harness.lab import Lab
 from tests.harness.scripted import (
     echoed,
@@ -58,6 +59,10 @@ class Stage:
     def says(self, text: str) -> None:
         self.sent += 1
         self.town.says(text)
+
+    def sends(self, text: str, *colours: str) -> None:
+        """A picture, or several as one."""
+        self.sent += self.town.sends(text, *(picture(colour=colour) for colour in colours))
 
     def answers(self, said: str) -> bool:
         return any(said in echoed(text) for text in self.town.bot_texts())

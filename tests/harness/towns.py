@@ -7,6 +7,7 @@ from typing import Any, Protocol
 from bots.platforms import Platform
 from bots.platforms.discord import PLATFORM as DISCORD
 from bots.platforms.telegram import PLATFORM as TELEGRAM
+from tests.harness.slack_town import SlackTown
 from tests.standins.base import Call, StandIn
 from tests.standins.discord import DiscordStandIn
 from tests.standins.discord_chats import Message
@@ -23,6 +24,9 @@ class Town(Protocol):
     key: str
     can_ask: bool
 
+    known: Mapping[str, str]
+    """Facts that the service has from earlier talk."""
+
     @property
     def stand_in(self) -> StandIn: ...
 
@@ -31,6 +35,10 @@ class Town(Protocol):
         ...
 
     def says(self, text: str) -> None: ...
+
+    def sends(self, text: str, *pictures: bytes) -> int:
+        """As one; returns how many messages the platform makes of them."""
+        ...
 
     def repeats(self) -> None:
         """The platform brings the newest message once more."""
@@ -58,6 +66,7 @@ class TelegramTown:
     platform = TELEGRAM
     key = f"agent:main:telegram:dm:{ADA}"
     can_ask = False
+    known: Mapping[str, str] = {}
     _QUIET = ("getMe", "setMyCommands", "deleteWebhook", "setWebhook", "sendChatAction")
 
     def __init__(self) -> None:
@@ -77,6 +86,9 @@ class TelegramTown:
     def says(self, text: str) -> None:
         self._newest = self.ada.says(text).update_id or 0
 
+    def sends(self, text: str, *pictures: bytes) -> int:
+        return len(self.ada.sends_album(*pictures, caption=text))
+
     def repeats(self) -> None:
         self.stand_in.redeliver(self._newest)
 
@@ -95,15 +107,14 @@ class TelegramTown:
 
 
 class DiscordTown:
-    """The database has to know that she wrote before (``KNOWN``): nobody brings, or finds, the
+    """The database has to know that she wrote before (``known``): nobody brings, or finds, the
     first words of a stranger that came while nobody listened."""
 
     platform = DISCORD
     key = f"agent:main:discord:dm:{ADA}"
     can_ask = True
     DM = 7007
-    KNOWN = (f"bookmark of discord: dm {DM}", "1")
-    """A fact."""
+    known: Mapping[str, str] = {f"bookmark of discord: dm {DM}": "1"}
     _LOUD = ("create_message", "edit_message")
 
     def __init__(self) -> None:
@@ -120,6 +131,10 @@ class DiscordTown:
 
     def says(self, text: str) -> None:
         self._newest = self.ada.says(text)
+
+    def sends(self, text: str, *pictures: bytes) -> int:
+        self.ada.sends_pictures(text, *pictures)
+        return 1
 
     def repeats(self) -> None:
         if self._newest is not None:
@@ -142,7 +157,11 @@ class DiscordTown:
         return call.method == "get_messages" and bool(call.effect)
 
 
-TOWNS: dict[str, Callable[[], Town]] = {"telegram": TelegramTown, "discord": DiscordTown}
+TOWNS: dict[str, Callable[[], Town]] = {
+    "telegram": TelegramTown,
+    "slack": SlackTown,
+    "discord": DiscordTown,
+}
 
 
 def platform_of(name: str) -> Platform:

@@ -123,4 +123,22 @@ BUGS = (
         "if session is None or state.turn is not None or state.queue:",
         "if session is None:",
     ),
+    Bug(
+        "files are read twice over",
+        "core/domain/decide.py",
+        "wish.source in {source.seq for source in turn.unread}",
+        "wish.source in {source.seq for source in turn.sources}",
+    ),
+    Bug(
+        "a picture that was refused is sent again",
+        "core/domain/entries.py",
+        "replace(entry, pictures=0, tokens=left)",
+        "replace(entry, tokens=left)",
+    ),
+    Bug(
+        "a picture overtakes the message before it",
+        "core/domain/lifecycle.py",
+        "turn is None or len(state.queue) != 1:",
+        "turn is None:",
+    ),
 )

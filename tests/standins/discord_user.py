@@ -80,6 +80,14 @@ class User:
         file = File(self._chats.new_id(), name, data, content_type)
         return self._writes(self.dm, Version(time.time(), text, (file,)))
 
+    def sends_pictures(self, text: str, *pictures: bytes) -> Message:
+        """One message with them all."""
+        new_id = self._chats.new_id
+        files = tuple(
+            File(new_id(), f"{n}.png", data, "image/png") for n, data in enumerate(pictures)
+        )
+        return self._writes(self.dm, Version(time.time(), text, files))
+
     def sends_voice(self, data: bytes = b"OggS") -> Message:
         file = File(self._chats.new_id(), "voice-message.ogg", data, "audio/ogg", is_voice=True)
         return self._writes(self.dm, Version(time.time(), "", (file,)), extra={"flags": 8192})

@@ -21,6 +21,8 @@ from tests.standins.openai_reply import Answer, Reply, last_user_text
 
 COMPLETIONS = "chat/completions"
 MODELS = "models"
+TRANSCRIPTIONS = "audio/transcriptions"
+RECORDINGS = frozenset({"flac", "m4a", "mp3", "mp4", "mpeg", "mpga", "oga", "ogg", "wav", "webm"})
 BAD_KEY = Refuse(401, "Incorrect API key provided.", code="invalid_api_key")
 TOO_LONG = Refuse(
     400,
@@ -47,7 +49,8 @@ class OpenAIStandIn(StandIn):
     """Scripted replies first, then what `respond` makes of the request.
 
     `requests` are all bodies in order, `violations` what was wrong with them. A call that is held
-    and given up takes no scripted reply. With `api_key` any other key is refused.
+    and given up takes no scripted reply. With `api_key` any other key is refused. `heard` are the
+    recordings in order, `spoken` is what is understood of each.
     """
 
     def __init__(self, respond: Respond = echo, api_key: str | None = None) -> None:
@@ -57,6 +60,8 @@ class OpenAIStandIn(StandIn):
         self.requests: list[Json] = []
         self.violations: list[str] = []
         self._script: deque[Reply | Refuse] = deque()
+        self.heard: list[bytes] = []
+        self.spoken = "words"
         self._held = False
 
     def script(self, *replies: Reply | Refuse) -> None:
@@ -78,6 +83,7 @@ class OpenAIStandIn(StandIn):
 
     def routes(self) -> Iterable[web.RouteDef]:
         yield web.post("/v1/chat/completions", self._on_completion)
+        yield web.post("/v1/audio/transcriptions", self._on_transcription)
         yield web.get("/v1/models", self._on_models)
 
     async def work(self) -> None:
@@ -88,7 +94,18 @@ class OpenAIStandIn(StandIn):
             raise RefusedError(BAD_KEY)
         if call.method == MODELS:
             return {"object": "list", "data": [{"id": "test", "object": "model"}]}
+        if call.method == TRANSCRIPTIONS:
+            return self._transcribe(call.params)
         return await self._complete(call)
+
+    def _transcribe(self, params: Json) -> Json:
+        if not params["model"]:
+            raise RefusedError(Refuse(400, "you must provide a model parameter"))
+        if params["name"].rpartition(".")[2] not in RECORDINGS or not params["data"]:
+            raise RefusedError(Refuse(400, "Unrecognized file format."))
+        with self.changes.lock:
+            self.heard.append(params["data"])
+        return {"text": self.spoken}
 
     async def answer(self, call: Call, request: web.Request) -> web.StreamResponse:
         if not isinstance(call.effect, Answer):
@@ -165,6 +182,16 @@ class OpenAIStandIn(StandIn):
     async def _on_completion(self, request: web.Request) -> web.StreamResponse:
         params = {"key": key_of(request), "body": await request.json()}
         return await self.handle(request, COMPLETIONS, params)
+
+    async def _on_transcription(self, request: web.Request) -> web.StreamResponse:
+        form = await request.post()
+        file = form.get("file")
+        name, data = ("", b"")
+        if isinstance(file, web.FileField):
+            with file.file as opened:
+                name, data = file.filename, opened.read()
+        params = {"key": key_of(request), "model": form.get("model"), "name": name, "data": data}
+        return await self.handle(request, TRANSCRIPTIONS, params)
 
     async def _on_models(self, request: web.Request) -> web.StreamResponse:
         return await self.handle(request, MODELS, {"key": key_of(request)})

@@ -4,13 +4,18 @@ Two rules are other vendors', kept here since a log must be legal for every one 
 message, and tool arguments that are JSON.
 """
 
+import base64
+import io
 import json
 import re
 from collections.abc import Iterator
 from typing import Any
 
+from PIL import Image
+
 Json = dict[str, Any]
 ROLES = frozenset({"system", "developer", "user", "assistant", "tool"})
+PICTURE = re.compile(r"data:image/(jpeg|png|gif|webp);base64,([A-Za-z0-9+/]+=*)")
 TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 
@@ -49,6 +54,34 @@ def _about(index: int, message: Json) -> Iterator[str]:
         yield f"{where}: a tool message needs content"
     elif role != "tool" and not message.get("content"):
         yield f"{where}: empty {role} message"
+    content = message.get("content")
+    if isinstance(content, list):
+        for part in content:  # pyright: ignore[reportUnknownVariableType]
+            yield from _about_part(where, role, part)  # pyright: ignore[reportUnknownArgumentType]
+
+
+def _about_part(where: str, role: Any, part: Json) -> Iterator[str]:
+    match part:
+        case {"type": "text", "text": str(text)} if text:
+            return
+        case {"type": "image_url", "image_url": {"url": str(url)}} if role == "user":
+            if not is_picture(url):
+                yield f"{where}: invalid image data"
+        case _:
+            yield f"{where}: invalid content part of type {part.get('type')!r}"
+
+
+def is_picture(url: str) -> bool:
+    """By its bytes, which have to be of the kind that is named."""
+    found = PICTURE.fullmatch(url)
+    if found is None:
+        return False
+    try:
+        with Image.open(io.BytesIO(base64.b64decode(found[2], validate=True))) as picture:
+            picture.verify()
+            return picture.format == found[1].upper()
+    except (OSError, SyntaxError, ValueError):
+        return False
 
 
 def _about_calls(where: str, calls: list[Json] | None) -> Iterator[str]:

@@ -15,7 +15,7 @@ from aiohttp import web
 
 from tests.standins.base import Call, StandIn
 from tests.standins.faults import Refuse, RefusedError
-from tests.standins.telegram_chats import BOT_NAME, Chat, Chats, Person
+from tests.standins.telegram_chats import BOT_NAME, Chat, Chats, Person, Version, now
 from tests.standins.telegram_flood import FloodLimits
 from tests.standins.telegram_methods import BotMethods
 from tests.standins.telegram_updates import Updates
@@ -23,6 +23,7 @@ from tests.standins.telegram_user import User
 
 DOWNLOAD = "file"
 TOKEN = "123456:stand-in-token"
+UPGRADED = "Bad Request: group chat was upgraded to a supergroup chat"
 KICKED = Refuse(403, "Forbidden: bot was kicked from the supergroup chat")
 JSON_FIELDS = frozenset(
     {"allowed_updates", "caption_entities", "chat_id", "commands", "draft_id"}
@@ -56,10 +57,16 @@ class TelegramStandIn(StandIn):
         return self._users[user_id]
 
     def group(
-        self, chat_id: int, title: str = "Group", *, forum: bool = False, privacy: bool = True
+        self,
+        chat_id: int,
+        title: str = "Group",
+        *,
+        forum: bool = False,
+        privacy: bool = True,
+        kind: str = "supergroup",
     ) -> Chat:
-        """A supergroup that the bot is in; its id is negative."""
-        chat = Chat(id=chat_id, kind="supergroup", title=title, forum=forum, privacy=privacy)
+        """A supergroup, or «group», that the bot is in; its id is negative."""
+        chat = Chat(id=chat_id, kind=kind, title=title, forum=forum, privacy=privacy)
         with self.changes.lock:
             self.chats.chats[chat_id] = chat
         return chat
@@ -67,6 +74,22 @@ class TelegramStandIn(StandIn):
     def kicks_bot(self, chat_id: int) -> None:
         with self.changes.lock:
             self.chats.chats[chat_id].refusal = KICKED
+
+    def upgrades(self, chat_id: int, new_id: int, by: User) -> Chat:
+        """The group becomes a supergroup, which both chats say."""
+        with self.changes.lock:
+            old = self.chats.chats[chat_id]
+            new = Chat(id=new_id, kind="supergroup", title=old.title, privacy=old.privacy)
+            self.chats.chats[new_id] = new
+            for chat, word in (
+                (old, {"migrate_to_chat_id": new_id}),
+                (new, {"migrate_from_chat_id": chat_id}),
+            ):
+                told = self.chats.post(chat, self.chats.people[by.id], Version(now(), ""))
+                self.updates.add("message", self.chats.message_json(told) | word)
+            old.refusal = Refuse(400, UPGRADED, parameters={"migrate_to_chat_id": new_id})
+        self.changes.announce()
+        return new
 
     def redeliver(self, update_id: int) -> None:
         """The same update once more, confirmed or not."""

@@ -27,7 +27,8 @@ class Attachment(msgspec.Struct, frozen=True):
 
     @property
     def path(self) -> str:
-        return f"{self.kind}s/{self.file_id}/{self.name}"
+        """Never by its own name, which may be anything."""
+        return f"{self.kind}s/{self.file_id}"
 
 
 class Version(msgspec.Struct, frozen=True):
@@ -52,6 +53,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
     thread_id: int | None = None
     reply_to: int | None = None
     attachment: Attachment | None = None
+    album: str | None = None
     update_id: int | None = None
 
     @property
@@ -104,6 +106,8 @@ class Chats:
         self.people: dict[int, Person] = {bot.id: bot}
         self.chats: dict[int, Chat] = {}
         self.files: dict[str, Attachment] = {}
+        self.largest_file = 20_000_000
+        """Bytes that the public servers hand out."""
         self._last_message_id = 0
 
     def find(self, chat_id: Any) -> Chat:
@@ -127,6 +131,7 @@ class Chats:
         thread_id: int | None = None,
         reply_to: int | None = None,
         attachment: Attachment | None = None,
+        album: str | None = None,
     ) -> Message:
         self._last_message_id += 1
         message = Message(
@@ -137,6 +142,7 @@ class Chats:
             thread_id=thread_id,
             reply_to=reply_to,
             attachment=attachment,
+            album=album,
         )
         chat.messages[message.id] = message
         return message
@@ -167,6 +173,7 @@ class Chats:
             "edit_date": int(newest.at) if message.edits else None,
             words[0]: newest.text or None,
             words[1]: msgspec.to_builtins(newest.entities) or None,
+            "media_group_id": message.album,
             "message_thread_id": message.thread_id,
             "is_topic_message": message.thread_id in chat.topics or None,
             "reply_markup": newest.buttons,

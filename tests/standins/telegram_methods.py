@@ -31,6 +31,7 @@ NOT_MODIFIED = (
     "message is not modified: specified new message content and reply markup are exactly "
     "the same as a current content and reply markup of the message"
 )
+LONGEST_DATA = 64
 COMMAND = re.compile(r"[a-z0-9_]{1,32}")
 ACTIONS = frozenset(
     {"typing", "upload_photo", "record_video", "upload_video", "record_voice", "upload_voice"}
@@ -73,11 +74,13 @@ class BotMethods:
 
     def _get_me(self, params: Params) -> dict[str, Any]:
         abilities = {"can_join_groups": True, "can_read_all_group_messages": False}
+        abilities["has_topics_enabled"] = True
         return person_json(self.chats.bot) | abilities | {"supports_inline_queries": False}
 
     def _send_message(self, params: Params) -> dict[str, Any]:
         chat = self._chat_for_sending(params)
         text, entities = self._text(params)
+        check_buttons(params.get("reply_markup"))
         return self._post(chat, params, text, entities)
 
     def _send_document(self, params: Params) -> dict[str, Any]:
@@ -105,6 +108,7 @@ class BotMethods:
     def _edit_text(self, params: Params) -> dict[str, Any]:
         chat = self._chat_for_sending(params)
         text, entities = self._text(params)
+        check_buttons(params.get("reply_markup"))
         message = self._own_message(chat, params, "edit")
         old = message.versions[-1]
         version = Version(now(), text, entities, params.get("reply_markup"))
@@ -156,6 +160,8 @@ class BotMethods:
         attachment = self.chats.files.get(params.get("file_id") or "")
         if attachment is None:
             raise bad_request("wrong file_id or the file is temporarily unavailable")
+        if len(attachment.data) > self.chats.largest_file:
+            raise bad_request("file is too big")
         return file_json(attachment) | {"file_path": attachment.path}
 
     def _post(
@@ -210,6 +216,15 @@ def _reply_to(chat: Chat, params: Params) -> int | None:
     if reply.get("allow_sending_without_reply"):
         return None
     raise bad_request("message to be replied not found")
+
+
+def check_buttons(markup: Any) -> None:
+    keyboard: dict[str, list[list[dict[str, str]]]] = markup or {}
+    for button in [one for row in keyboard.get("inline_keyboard", []) for one in row]:
+        if not button.get("text"):
+            raise bad_request("text buttons are unallowed in the inline keyboard")
+        if not 1 <= len(button.get("callback_data", "").encode()) <= LONGEST_DATA:
+            raise bad_request("BUTTON_DATA_INVALID")
 
 
 def _scope(params: Params) -> str:

@@ -56,6 +56,10 @@ class Updates:
     def pending(self) -> list[int]:
         return [update.id for update in self._pending]
 
+    @property
+    def newest(self) -> int:
+        return self._last_id
+
     def add(self, kind: str, body: dict[str, Any]) -> int | None:
         """None when the bot did not ask for this kind."""
         wanted = kind in self.allowed if self.allowed else kind not in ON_REQUEST

@@ -91,6 +91,15 @@ class User:
     def sends_photo(self, data: bytes = b"\xff\xd8\xff", caption: str = "") -> Message:
         return self._sends("photo", data, caption, "photo.jpg", "image/jpeg")
 
+    def sends_album(self, *pictures: bytes, caption: str = "") -> tuple[Message, ...]:
+        """One message each; the first one has the caption."""
+        album = f"album-{next(self._queries)}"
+        captions = (caption, *[""] * (len(pictures) - 1))
+        return tuple(
+            self._sends("photo", data, said, "photo.jpg", "image/jpeg", album)
+            for data, said in zip(pictures, captions, strict=True)
+        )
+
     def sends_document(
         self,
         name: str = "notes.txt",
@@ -103,6 +112,26 @@ class User:
     def sends_voice(self, data: bytes = b"OggS", caption: str = "") -> Message:
         return self._sends("voice", data, caption, "voice.ogg", "audio/ogg")
 
+    def sends_kind(self, **fields: Any) -> int | None:
+        """A message that is neither text nor file, with Telegram's own fields; the update's id."""
+
+        def write() -> int | None:
+            chat = self._chats.open_private(self._person)
+            message = self._chats.post(chat, self._person, Version(now(), ""))
+            body = self._chats.message_json(message) | fields
+            return self._updates.add("message", body)
+
+        return self._act(write)
+
+    def deletes(self, message_id: int, *, chat_id: int | None = None) -> None:
+        """Telegram tells no bot of it."""
+
+        def write() -> None:
+            message = self._message(message_id, chat_id)
+            del self._chats.chats[message.chat_id].messages[message.id]
+
+        self._act(write)
+
     def edits(self, message_id: int, text: str, *, chat_id: int | None = None) -> Message:
         def write() -> Message:
             message = self._message(message_id, chat_id)
@@ -111,20 +140,25 @@ class User:
 
         return self._act(write)
 
-    def clicks(self, message_id: int, data: str, *, chat_id: int | None = None) -> str:
-        """The id of the query that the bot has to answer."""
+    def clicks(
+        self, message_id: int, data: str, *, chat_id: int | None = None, in_sight: bool = True
+    ) -> str:
+        """The id of the query that the bot has to answer; of an old message, out of the bot's
+        sight, Telegram tells no more than where it is."""
 
         def write() -> str:
             message = self._message(message_id, chat_id)
-            if data not in button_data(message.buttons):
+            if data not in buttons_of(message.buttons).values():
                 raise AssertionError(f"no button {data!r} on {message.buttons!r}")
             query_id = f"{self.id}-{next(self._queries)}"
             self._methods.query_answers[query_id] = None
+            seen = self._chats.message_json(message)
+            old = {"chat": seen["chat"], "message_id": message.id, "date": 0}
             body = {
                 "id": query_id,
                 "from": person_json(self._person),
                 "chat_instance": str(message.chat_id),
-                "message": self._chats.message_json(message),
+                "message": seen if in_sight else old,
                 "data": data,
             }
             self._updates.add("callback_query", body)
@@ -138,11 +172,19 @@ class User:
     def unblocks_bot(self) -> None:
         self._chats.open_private(self._person).refusal = None
 
-    def _sends(self, kind: str, data: bytes, caption: str, name: str, mime_type: str) -> Message:
+    def _sends(
+        self,
+        kind: str,
+        data: bytes,
+        caption: str,
+        name: str,
+        mime_type: str,
+        album: str | None = None,
+    ) -> Message:
         def write() -> Message:
             chat = self._chats.open_private(self._person)
             attachment = self._chats.keep_file(kind, data, name, mime_type)
-            return self._post(chat, caption, None, None, attachment)
+            return self._post(chat, caption, None, None, attachment, album)
 
         return self._act(write)
 
@@ -153,6 +195,7 @@ class User:
         thread_id: int | None,
         reply_to: int | None,
         attachment: Attachment | None = None,
+        album: str | None = None,
     ) -> Message:
         if thread_id is not None and (chat.is_private or chat.forum):
             chat.topics.add(thread_id)
@@ -163,6 +206,7 @@ class User:
             thread_id=reply_to if thread_id is None and not chat.is_private else thread_id,
             reply_to=reply_to,
             attachment=attachment,
+            album=album,
         )
         return self._tell("message", message)
 
@@ -203,7 +247,8 @@ def entities_of(text: str) -> tuple[Entity, ...]:
     return tuple(found)
 
 
-def button_data(markup: Any) -> list[str]:
+def buttons_of(markup: Any) -> dict[str, str]:
+    """By what they show, what they say."""
     keyboard: dict[str, list[list[dict[str, str]]]] = markup or {}
     rows = keyboard.get("inline_keyboard", [])
-    return [button.get("callback_data", "") for row in rows for button in row]
+    return {one["text"]: one.get("callback_data", "") for row in rows for one in row}

@@ -1,12 +1,22 @@
 """Which requests a model refuses."""
 
+import base64
 from typing import Any
 
 import pytest
 
+from tests.core.files.made import picture
 from tests.standins.openai_checks import Json, violations
 
 USER: Json = {"role": "user", "content": "hello"}
+
+
+TEXT: Json = {"type": "text", "text": "look"}
+
+
+def image(data: bytes, url: str = "") -> Json:
+    url = url or f"data:image/jpeg;base64,{base64.b64encode(data).decode()}"
+    return {"type": "image_url", "image_url": {"url": url}}
 
 
 def call(call_id: str, name: str = "now", arguments: str = "{}") -> Json:
@@ -33,9 +43,27 @@ LEGAL: dict[str, list[Json]] = {
         {"role": "assistant", "content": "noon"},
         USER,
     ],
+    "a picture": [{"role": "user", "content": [TEXT, image(picture())]}],
     "parts": [{"role": "user", "content": [{"type": "text", "text": "hello"}]}],
 }
 ILLEGAL: dict[str, tuple[list[Json], str]] = {
+    "no picture": ([{"role": "user", "content": [TEXT, image(b"GIF89a")]}], "invalid image"),
+    "another kind": (
+        [{"role": "user", "content": [TEXT, image(picture(kind="PNG"))]}],
+        "invalid image",
+    ),
+    "a place for it": (
+        [{"role": "user", "content": [TEXT, image(b"", "http://a/b.png")]}],
+        "invalid image",
+    ),
+    "a picture of the model's": (
+        [USER, {"role": "assistant", "content": [image(picture())]}],
+        "content part of type 'image_url'",
+    ),
+    "an empty part": (
+        [{"role": "user", "content": [{"type": "text", "text": ""}]}],
+        "content part of type 'text'",
+    ),
     "nothing": ([], "too short"),
     "no user": ([{"role": "system", "content": "be kind"}], "no user message"),
     "unknown role": ([USER, {"role": "bot", "content": "x"}], "invalid role"),

@@ -22,11 +22,12 @@ from storage.store import SqlStore
 from storage.tables import metadata
 from tests.contract.values import KEY, OTHER, commit, log, said
 
-SECOND = '''"""The next one."""
+NEXT = f"{len(OURS.names) + 1:04}"
+SECOND = f'''"""The next one."""
 import sqlalchemy as sa
 from alembic import op
-revision = "0004"
-down_revision = "0003"
+revision = "{NEXT}"
+down_revision = "{OURS.names[-1]}"
 def upgrade() -> None:
     op.add_column("streams", sa.Column("colour", sa.Text))
 '''
@@ -37,8 +38,8 @@ def newer(tmp_path: Path) -> Revisions:
     """The revisions of a version to come."""
     folder = tmp_path / "migrations"
     shutil.copytree(OURS.folder, folder, ignore=shutil.ignore_patterns("__pycache__"))
-    (folder / "versions/0004_next.py").write_text(SECOND)
-    return Revisions(folder, (*OURS.names, "0004"))
+    (folder / f"versions/{NEXT}_next.py").write_text(SECOND)
+    return Revisions(folder, (*OURS.names, NEXT))
 
 
 async def _upgrade(url: str, revisions: Revisions) -> Path | None:
@@ -111,9 +112,7 @@ async def test_an_older_database_is_upgraded_and_keeps_its_sessions(
 def first(tmp_path: Path) -> Revisions:
     """What the first version knew."""
     folder = tmp_path / "first"
-    shutil.copytree(
-        OURS.folder, folder, ignore=shutil.ignore_patterns("__pycache__", "0002*", "0003*")
-    )
+    shutil.copytree(OURS.folder, folder, ignore=shutil.ignore_patterns("__pycache__", "000[2-9]*"))
     return Revisions(folder, ("0001",))
 
 
@@ -180,7 +179,7 @@ async def test_the_counts_can_be_taken_back_and_made_anew(empty_url: str, first:
     after = await database.read(_shape)
     await database.write(_take_back)
     assert await database.read(_shape) == before
-    assert after.keys() - before.keys() == {"ledger"}
+    assert after.keys() - before.keys() == {"ledger", "files"}
     await database.write(_fill)
     await bring_up(database)
     assert (await SqlStore(database).ledger())["telegram"].accepted == 6
@@ -214,7 +213,7 @@ async def test_an_upgrade_that_fails_leaves_the_database_as_it_was(
     store = await SqlStore.open(database_url)
     await store.commit(commit(KEY, 0, said()))
     await store.close()
-    broken = newer.folder / "versions/0004_next.py"
+    broken = newer.folder / f"versions/{NEXT}_next.py"
     broken.write_text(f"{SECOND}    op.drop_column('streams', 'nonsense')\n")
     with pytest.raises(Exception, match="nonsense"):
         await _upgrade(database_url, newer)
@@ -226,9 +225,9 @@ async def test_an_upgrade_that_fails_leaves_the_database_as_it_was(
 async def test_a_newer_database_is_refused(database_url: str, newer: Revisions) -> None:
     await migrate(database_url)
     await _upgrade(database_url, newer)
-    with pytest.raises(ConfigurationError, match=r"0004.*newer version"):
+    with pytest.raises(ConfigurationError, match=rf"{NEXT}.*newer version"):
         await SqlStore.open(database_url)
-    with pytest.raises(ConfigurationError, match=r"0004.*newer version"):
+    with pytest.raises(ConfigurationError, match=rf"{NEXT}.*newer version"):
         await SqlStore.open(database_url, read_only=True)
 
 

@@ -41,6 +41,10 @@ class Counted:
     def notes(self) -> tuple[str, ...]:
         return self._database.notes
 
+    @property
+    def folder(self) -> Path | None:
+        return self._database.folder
+
     async def write(self, work: Callable[[sa.Connection], T]) -> T:
         self.transactions += 1
         self.statements.append("BEGIN")

@@ -14,6 +14,7 @@ from bots.platforms.telegram.channel import TelegramChannel
 from bots.platforms.telegram.client import Client
 from bots.platforms.telegram.faults import described, fault_of
 from bots.platforms.telegram.intake import Intake
+from bots.platforms.telegram.moves import Moves
 from bots.platforms.telegram.polling import Poller
 from bots.platforms.telegram.settings import Settings
 from bots.platforms.telegram.translate import Me
@@ -36,9 +37,11 @@ class TelegramAdapter:
         self._patience = Patience(
             self._signs, site.clock, lambda error: judge(error, settings.redact)
         )
-        self._intake = Intake(Taker(site.accept, self._signs), self._client.bot)
+        self._moves = Moves(site.bookmarks("telegram"))
+        taker = Taker(site.accept, self._signs)
+        self._intake = Intake(taker, self._client.bot, self._moves, site.clock)
         self._source, self._routes = self._chosen(site)
-        self._channel = TelegramChannel(self._client.bot, self._signs, settings.redact)
+        self._channel = TelegramChannel(self._client.bot, self._signs, self._moves, settings.redact)
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -66,6 +69,7 @@ class TelegramAdapter:
             return
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
+        await self._intake.close()
         if not self._signs.refused:
             self._signs.enter("off")
 
@@ -95,6 +99,7 @@ class TelegramAdapter:
 
     async def _run(self) -> None:
         try:
+            await self._patience.insist(self._moves.load)
             await self._patience.insist(self._introduce)
             await self._offer_commands()
             await self._source.run()

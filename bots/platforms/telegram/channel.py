@@ -10,10 +10,12 @@ from telegram.error import BadRequest, ChatMigrated
 
 from bots.platforms.signs import Signs
 from bots.platforms.telegram import faults
+from bots.platforms.telegram.moves import Moves
+from bots.platforms.telegram.presses import keyboard
 from bots.render import telegram as rendering
 from core.domain.keys import Address
-from core.domain.messages import OutboxMessage, Part
-from core.errors import TransientError
+from core.domain.messages import Attachment, OutboxMessage, Part
+from core.errors import PermanentError, StorageError, TransientError
 
 TYPING_SECONDS = 5.0
 _NO_PREVIEW = LinkPreviewOptions(is_disabled=True)
@@ -25,9 +27,10 @@ log = structlog.get_logger(__name__)
 
 
 class TelegramChannel:
-    def __init__(self, bot: Bot, signs: Signs, redact: Callable[[str], str]) -> None:
+    def __init__(self, bot: Bot, signs: Signs, moves: Moves, redact: Callable[[str], str]) -> None:
         self._bot = bot
         self._signs = signs
+        self._moves = moves
         self._redact = redact
 
     def render(self, text: str) -> tuple[Part, ...]:
@@ -47,7 +50,7 @@ class TelegramChannel:
     async def typing(self, address: Address) -> None:
         await self._call(
             lambda: self._bot.send_chat_action(
-                int(address.chat),
+                self._place(address),
                 ChatAction.TYPING,
                 message_thread_id=_thread(address),
                 read_timeout=TYPING_SECONDS,
@@ -57,14 +60,35 @@ class TelegramChannel:
     async def lookup(self, message: OutboxMessage) -> str | None:
         """Telegram has no way to ask."""
 
-    async def _send(self, address: Address, part: Part) -> Message:
-        """A group that became a supergroup says its new id and takes nothing: it is sent there."""
-        try:
-            return await self._send_to(int(address.chat), address, part)
-        except ChatMigrated as moved:
-            return await self._send_to(moved.new_chat_id, address, part)
+    async def fetch(self, attachment: Attachment, limit: int) -> bytes:
+        """The public Bot API hands out up to 20 MB (https://core.telegram.org/bots/api#getfile)."""
+        return await self._call(lambda: self._fetch(attachment, limit))
 
-    async def _send_to(self, chat: int, address: Address, part: Part) -> Message:
+    async def _fetch(self, attachment: Attachment, limit: int) -> bytes:
+        file = await self._bot.get_file(attachment.ref)
+        if (file.file_size or 0) > limit:
+            raise PermanentError(f"{file.file_size} bytes are more than {limit}")
+        return bytes(await file.download_as_bytearray())
+
+    async def _send(self, address: Address, part: Part) -> Message:
+        """A group that became a supergroup says its new id and takes nothing: it is sent there,
+        where the message that it answers has another id."""
+        try:
+            return await self._send_to(self._place(address), _reply(address), address, part)
+        except ChatMigrated as moved:
+            sent = await self._send_to(moved.new_chat_id, None, address, part)
+            await self._note(address, moved)
+            return sent
+
+    async def _note(self, address: Address, moved: ChatMigrated) -> None:
+        try:
+            await self._moves.note(address.chat, str(moved.new_chat_id))
+        except StorageError as error:
+            log.warning("a group's move not stored", error=str(error))
+
+    async def _send_to(
+        self, chat: int, reply: ReplyParameters | None, address: Address, part: Part
+    ) -> Message:
         async def say(text: str, entities: list[MessageEntity]) -> Message:
             return await self._bot.send_message(
                 chat,
@@ -72,7 +96,8 @@ class TelegramChannel:
                 entities=entities,
                 link_preview_options=_NO_PREVIEW,
                 message_thread_id=_thread(address),
-                reply_parameters=_reply(address),
+                reply_parameters=reply,
+                reply_markup=keyboard(part.buttons),
             )
 
         return await _or_plain(say, part)
@@ -82,10 +107,11 @@ class TelegramChannel:
             try:
                 await self._bot.edit_message_text(
                     text,
-                    int(address.chat),
+                    self._place(address),
                     int(platform_id),
                     entities=entities,
                     link_preview_options=_NO_PREVIEW,
+                    reply_markup=keyboard(part.buttons),
                 )
             except BadRequest as error:
                 if not faults.is_not_modified(error):
@@ -93,12 +119,17 @@ class TelegramChannel:
 
         await _or_plain(say, part)
 
+    def _place(self, address: Address) -> int:
+        return int(self._moves.now(address.chat))
+
     async def _call(self, call: Callable[[], Awaitable[Result]]) -> Result:
         """A refused token is not tried again: Telegram deletes bots that hammer."""
         if self._signs.refused:
             raise TransientError("Telegram refuses the bot token", faults.REFUSED_SECONDS)
         try:
             result = await call()
+        except PermanentError:
+            raise
         except Exception as error:  # noqa: BLE001 - whatever broke, the call may have arrived
             if faults.fault_of(error) == "refused":
                 self._signs.enter("refused")

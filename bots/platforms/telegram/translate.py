@@ -14,7 +14,7 @@ from core.domain import keys
 from core.domain.keys import Address
 from core.domain.messages import Inbound
 
-WANTED = ("message",)
+WANTED = ("message", "callback_query")
 """The kinds of updates that Telegram is asked for; the last list sticks, so it is always sent."""
 
 _CHAT_TYPES: dict[str, keys.ChatType] = {
@@ -33,16 +33,16 @@ def inbound(update: Update, me: Me) -> Inbound | None:
     message = update.message
     if message is None or message.from_user is None or message.from_user.is_bot:
         return None
-    chat_type = _CHAT_TYPES.get(message.chat.type)
-    if chat_type is None or message.is_automatic_forward:
+    address = address_of(message, me)
+    if address is None or message.is_automatic_forward:
         return None
-    said = _in_group(message, me) if chat_type == "group" else _in_dm(message, me)
+    said = _in_group(message, me) if address.chat_type == "group" else _in_dm(message, me)
     text = None if said is None else _text(message, said)
     attachments = contents.attachments(message)
     if text is None or not (text or attachments):
         return None
     return Inbound(
-        address=_address(message, chat_type, me),
+        address=address,
         update_id=str(update.update_id),
         user=str(message.from_user.id),
         user_name=message.from_user.full_name,
@@ -50,10 +50,15 @@ def inbound(update: Update, me: Me) -> Inbound | None:
         sent_at=message.date,
         message_id=str(message.message_id),
         attachments=attachments,
+        album=message.media_group_id or "",
     )
 
 
-def _address(message: Message, chat_type: keys.ChatType, me: Me) -> Address:
+def address_of(message: Message, me: Me) -> Address | None:
+    """Where to answer it; None for a chat that is not for us."""
+    chat_type = _CHAT_TYPES.get(message.chat.type)
+    if chat_type is None:
+        return None
     in_topic = message.is_topic_message and message.message_thread_id
     return Address(
         platform="telegram",

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from telegram import Bot
 
-from bots.platforms.patience import Patience
+from bots.platforms.patience import Patience, TokenRefusedError
 from bots.platforms.signs import Signs
 from bots.platforms.telegram.intake import Intake
 from bots.platforms.telegram.settings import Settings
@@ -48,6 +48,8 @@ class Webhook:
             await self._patience.insist(self._set)
             while True:
                 await self._clock.sleep(LOOK_SECONDS)
+                if self._signs.refused:
+                    raise TokenRefusedError
                 await self._patience.insist(self._look)
         finally:
             self._open = False

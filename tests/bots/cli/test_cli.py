@@ -19,6 +19,8 @@ HEAVY = (
     "litellm",
     "openai",
     "telegram",
+    "slack_bolt",
+    "slack_sdk",
     "discord",
     "sqlalchemy",
     "alembic",
@@ -266,6 +268,7 @@ def test_the_doctor_looks_while_the_service_runs(place: Path) -> None:
         "ok   owner",
         "ok   model",
         "ok   discord",
+        "ok   slack",
         "ok   telegram",
     ]
     assert "1 messages taken, 0 not delivered" in done.stdout

@@ -32,8 +32,10 @@ class Shown:
     def __init__(self, state: SessionState, request: ModelRequest) -> None:
         session = state.session
         self.session_id = session.session_id if session else ""
-        self.entries = {entry.seq for entry in session.entries} if session else set[int]()
+        entries = session.entries if session else ()
+        self.entries = {(entry.seq, entry.pictures, entry.texts) for entry in entries}
         self.request = request
+        self.old_pictures = sum(m.text.count("[picture, seen before") for m in request.messages)
 
 
 def survive_storage(state: SessionState, log: Sequence[ev.Recorded]) -> None:
@@ -150,10 +152,12 @@ def _results(
 
 
 def stable(before: Shown | None, after: Shown) -> None:
-    """Until entries leave, the next request begins with the one before, to the byte."""
+    """Until entries or pictures leave, the next request begins with the one before, to the byte."""
     if before is None or before.session_id != after.session_id:
         return
     if not before.entries <= after.entries:
+        return
+    if before.old_pictures != after.old_pictures:
         return
     old, new = before.request.messages, after.request.messages
     assert new[: len(old) - 1] == old[:-1]

@@ -9,7 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from msgspec.structs import replace
 
 from core.domain import inputs as ask
-from core.domain.messages import FailureKind, ToolCall, Usage
+from core.domain.messages import Attachment, FailureKind, FileResult, ReadFile, ToolCall, Usage
 from core.domain.policy import BusyMode, Policy
 from core.domain.state import Phase
 from tests.core.domain.samples import EFFECTS, reminder
@@ -47,6 +47,16 @@ usages = st.sampled_from([Usage(10, 5, 0.25), Usage(-10, -5, -0.25), Usage(1, 1,
 """Less than nothing, and no number, are what vendors have reported."""
 
 
+read_files = st.builds(
+    ReadFile,
+    kind=st.sampled_from(get_args(FileResult)),
+    label=st.just("photo"),
+    text=st.sampled_from(["", "words", "words " * 500]),
+    sha=st.sampled_from(["a" * 64, "b" * 64]),
+    mime=st.just("image/jpeg"),
+)
+
+
 def while_(*phases: Phase) -> Any:
     return precondition(lambda self: self.world.state.phase in phases)
 
@@ -73,6 +83,57 @@ class Sessions(RuleBasedStateMachine):
     def someone_writes(self, text: str, pause: float) -> None:
         self.world.passes(pause)
         self.world.says(self.marked("m", text))
+
+    @precondition(lambda self: self.world.state.seq % 3 == 0)
+    @rule(pause=pauses, many=st.integers(1, 2))
+    def someone_sends_files(self, pause: float, many: int) -> None:
+        self.world.passes(pause)
+        files = tuple(Attachment(kind="photo", ref=f"r{n}") for n in range(many))
+        self.world.says(self.marked("m"), attachments=files)
+
+    @precondition(lambda self: self.world.state.seq % 3 == 1)
+    @rule(
+        captioned=st.booleans(),
+        mixed=st.booleans(),
+        later=st.sampled_from(["", "", "died", "read"]),
+    )
+    def someone_sends_an_album(self, captioned: bool, mixed: bool, later: str) -> None:
+        album = self.marked("g")
+        photo = (Attachment(kind="photo", ref="r"),)
+        self.world.says(self.marked("m") if captioned else "", attachments=photo, album=album)
+        self.world.reached[f"album while {self.world.state.phase}"] += 1
+        if later == "died":
+            self.world.crashes()
+        if later and self.world.state.phase in (Phase.QUEUED, Phase.INTERRUPTED):
+            self.world.attempts()
+        if mixed:
+            self.world.says(self.marked("m"))
+        self.world.says("", attachments=photo, album=album)
+
+    @while_(Phase.QUEUED)
+    @rule()
+    def the_album_is_complete(self) -> None:
+        self.world.attempts()
+
+    @precondition(lambda self: self.world.witness.unread)
+    @while_(Phase.THINKING)
+    @rule(files=st.lists(read_files, min_size=1, max_size=3), twice=st.booleans())
+    def files_are_read(self, files: list[ReadFile], twice: bool) -> None:
+        self.world.reads(*files)
+        if twice:
+            self.world.ask(self.world.asked[-1])
+
+    @while_(Phase.CLOSED, Phase.IDLE, Phase.SUSPENDED)
+    @rule(kind=st.sampled_from(["refused", "too_long", "never"]), pause=pauses)
+    def a_picture_is_refused(self, kind: FailureKind, pause: float) -> None:
+        self.world.passes(pause)
+        self.world.says(self.marked("m"), attachments=(Attachment(kind="photo", ref="r"),))
+        self.world.reads(ReadFile(kind="picture", label="photo", sha="c" * 64))
+        assert self.world.request().pictures
+        self.world.fails(kind)
+        assert not self.world.request().pictures, "and is not sent again"
+        self.world.replies(self.marked("a"))
+        self.world.reached["a picture was refused"] += 1
 
     @while_(Phase.THINKING, Phase.ACTING, Phase.WAITING, Phase.INTERRUPTED)
     @rule()

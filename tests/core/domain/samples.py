@@ -29,6 +29,7 @@ def inbound(
     address: Address = HOME,
     name: str = "",
     attachments: tuple[Attachment, ...] = (),
+    album: str = "",
 ) -> Inbound:
     return Inbound(
         address=address,
@@ -38,6 +39,7 @@ def inbound(
         sent_at=at,
         user_name=name,
         attachments=attachments,
+        album=album,
     )
 
 

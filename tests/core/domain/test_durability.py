@@ -20,6 +20,7 @@ LAGS: tuple[Event, ...] = (
     ev.ToolStarted(turn=1, step=1, call_id=IDS["look"]),
     ev.ToolFinished(turn=1, step=1, call_id=IDS["look"], outcome="ok", text="seen"),
     ev.TurnSteered(turn=1, sources=(4,)),
+    ev.FilesRead(turn=1, source=4, files=()),
 )
 NEVER: tuple[Event, ...] = (
     ev.SessionOpened(session_id="s", reason="first"),
@@ -38,6 +39,7 @@ NEVER: tuple[Event, ...] = (
     ev.TurnInterrupted(turn=1, reason="crash", since=START),
     ev.TurnWaiting(turn=1, step=1, reason="rate_limit", until=START),
     ev.TurnWoken(turn=1),
+    ev.FilesLeftOut(turn=1, what="pictures"),
     ev.TurnFinished(turn=1),
     ev.TurnFailed(turn=1, reason="never", sentence=""),
     ev.TurnCancelled(turn=1, reason="stop"),

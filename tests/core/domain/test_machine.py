@@ -22,6 +22,8 @@ PLACES = frozenset(
         *("/stop while thinking", "/stop while acting", "/stop while interrupted"),
         *("/stop with a queue", "/new with a queue", "/new while acting", "/new while suspended"),
         *("/resume while idle", "/resume while suspended", "/retry while idle"),
+        *("FilesRead", "FilesLeftOut", "a picture was refused", "stale Read"),
+        *("album while queued", "album while thinking"),
         *("fresh Expire", "stale Expire", "stale Reply", "stale Fail", "stale Attempt"),
         *("stale StartTool", "stale FinishTool", "stale Remind", "stale Wake"),
     }

@@ -63,6 +63,14 @@ class Witness:
         self.results: dict[CallId, str] = {}
         self.starts: Counter[CallId] = Counter()
         self.refused_at: datetime | None = None
+        self.with_files: dict[int, int] = {}
+        self.read: dict[int, int] = {}
+        """How many of each message's files could be read."""
+        self.albums: dict[int, str] = {}
+
+    @property
+    def unread(self) -> list[int]:
+        return [seq for seq in self.sources if seq in self.with_files and seq not in self.read]
 
     @property
     def run(self) -> Run:
@@ -101,6 +109,9 @@ class Witness:
             del self.reminders[event.reminder_id]
             return
         self.texts[seq] = event.inbound.text
+        self.albums[seq] = event.inbound.album
+        if event.inbound.attachments:
+            self.with_files[seq] = len(event.inbound.attachments)
         self.updates[seq] = event.inbound.update_id
         self.ledger[event.inbound.update_id] = "pending"
         if self.current:
@@ -144,6 +155,8 @@ class Witness:
             self.run.lines, self.run.active_at, self.run.spoken = left, at, True
             for seq in self.sources:
                 self._settle(seq, "pending")
+                if seq in self.read and self.read[seq] < self.with_files[seq]:
+                    del self.read[seq]
         else:
             assert self.sources == self.queue, "the turn takes all that waits, in order"
             self._begin(self.sources)
@@ -163,12 +176,22 @@ class Witness:
 
     def _in_turn(self, event: ev.Event) -> None:
         match event:
-            case ev.TurnSteered(sources=sources):
-                assert self.status == "running"
+            case ev.TurnSteered(sources=sources, again=again):
+                joined = {self.albums.get(seq, "") for seq in sources} - {""}
+                assert self.status == "running" or joined
                 assert not self.open, "steered in the middle of a step"
+                self.step += again
                 self.sources += sources
                 self._begin(list(sources))
                 self._show(list(sources))
+            case ev.FilesRead(source=source, files=files):
+                assert self.status == "running"
+                assert source in self.unread, "files were read twice"
+                self.read[source] = sum(file.kind != "refused" for file in files)
+                self.attempt = 0
+            case ev.FilesLeftOut():
+                assert self.status == "running"
+                assert self.read, "there were no files"
             case ev.TurnAttempted(attempt=attempt):
                 assert attempt == self.attempt + 1, "attempts are counted one by one"
                 self.resumes += self.status == "interrupted"
@@ -257,7 +280,11 @@ class Witness:
             case ask.Remind(reminder_id=name):
                 return name in self.reminders and self.reminders[name] <= wish.at
             case ask.Attempt():
-                return self.turn == wish.turn and self.status == "interrupted"
+                here = bool(self.turn) and self.turn == wish.turn
+                return here and self.status in ("", "interrupted")
+            case ask.Read():
+                here = self.turn == wish.turn and self.status == "running" and not self.open
+                return here and wish.source in self.unread
             case ask.Unstorable():
                 return self.turn != 0 and self.turn == wish.turn
             case ask.Wake():

@@ -11,7 +11,7 @@ from core.domain import events as ev
 from core.domain import inputs as ask
 from core.domain.context import build_request
 from core.domain.decide import decide
-from core.domain.effects import next_effects
+from core.domain.effects import CallModel, next_effects
 from core.domain.fold import fold
 from core.domain.keys import Address
 from core.domain.lifecycle import Draft, start_next
@@ -22,6 +22,7 @@ from core.domain.messages import (
     ModelFailure,
     ModelReply,
     ModelRequest,
+    ReadFile,
     ToolCall,
     ToolOutcome,
     Usage,
@@ -29,7 +30,7 @@ from core.domain.messages import (
 from core.domain.outputs import Said, outputs
 from core.domain.policy import Policy
 from core.domain.recovery import recover
-from core.domain.state import Phase, SessionState
+from core.domain.state import SessionState
 from tests.core.domain import checks
 from tests.core.domain.samples import HOME, KEY, START, commands, effect_of, inbound
 from tests.core.domain.witness import Witness
@@ -81,9 +82,10 @@ class World:
         address: Address = HOME,
         name: str = "",
         attachments: tuple[Attachment, ...] = (),
+        album: str = "",
     ) -> Events:
         over = self.witness.over(self.now, self.policy)
-        message = inbound(text, self._number(), self.now, address, name, attachments)
+        message = inbound(text, self._number(), self.now, address, name, attachments, album)
         events = self.ask(ask.Receive(at=self.now, inbound=message))
         checks.admitted(events, over=over)
         return events
@@ -106,6 +108,11 @@ class World:
         draft.add(ev.CommandAnswered(inbound=message, command=name, text=text))
         start_next(draft)
         return self.commit(draft.events)
+
+    def reads(self, *files: ReadFile) -> Events:
+        """What came with the oldest message that is not read yet."""
+        source = next(iter(self.witness.unread), 0)
+        return self.ask(ask.Read(at=self.now, turn=self.turn, source=source, files=files))
 
     def replies(self, text: str = "", *calls: ToolCall, **more: Any) -> Events:
         given: dict[str, Any] = {"usage": Usage(10, 5, 0.25), "model": "m"} | more
@@ -239,7 +246,7 @@ class World:
         shown = checks.Shown(self.state, self.request())
         checks.legal(shown.request)
         checks.complete(shown.request, seen)
-        if self.state.phase is Phase.THINKING:
+        if any(isinstance(e, CallModel) for e in next_effects(self.state, self.policy)):
             checks.stable(self._last_request, shown)
             self._last_request = shown
 

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from core.domain.keys import Address
 from core.domain.ledger import Ledger
 from core.domain.messages import (
+    Attachment,
     EffectClass,
     Inbound,
     ModelReply,
@@ -23,8 +24,10 @@ from core.domain.messages import (
 )
 from core.domain.policy import Policy
 from core.errors import StillhereError, StorageError
+from core.files.limits import Limits
+from core.files.reader import FileReader
 from core.models.scripted import ScriptedModel
-from core.ports import Model, Paces, Store, ToolContext, ToolOutput
+from core.ports import Model, Paces, Store, ToolContext, ToolOutput, Transcriber
 from core.runtime.access import Access
 from core.runtime.admission import Admission
 from core.runtime.agent import Agent, Outside
@@ -53,6 +56,9 @@ class Chat:
         """When, which call, which text."""
         self.faults: deque[StillhereError | None] = deque()
         """One for each coming send; None is a success."""
+        self.files: dict[str, bytes] = {}
+        """What came with messages, by reference."""
+        self.fetch_faults: deque[Exception | None] = deque()
         self.edit_faults: deque[StillhereError] = deque()
         self.seconds = 0.0
         """How long a send takes."""
@@ -97,6 +103,14 @@ class Chat:
     async def lookup(self, message: OutboxMessage) -> str | None:
         self._note("lookup", message.part.text)
         return self.arrived
+
+    async def fetch(self, attachment: Attachment, limit: int) -> bytes:
+        self._note("fetch", attachment.ref)
+        await asyncio.sleep(self.seconds)
+        fault = self.fetch_faults.popleft() if self.fetch_faults else None
+        if fault is not None:
+            raise fault
+        return self.files[attachment.ref]
 
     def _note(self, call: str, text: str) -> None:
         self.log.append((asyncio.get_running_loop().time(), call, text))
@@ -192,6 +206,7 @@ class Ground:
         self.allowed = frozenset({"*"})
         self.platform_set_up = True
         self.quarantine = Cell()
+        self.transcriber: Transcriber | None = None
         self.numbers = count(1)
         self.processes: list[Process] = []
 
@@ -250,6 +265,7 @@ class Process:
                 channels=channels,
                 model=model,
                 toolbox=Toolbox(ground.tools, clock, lambda: next(ids)),
+                reader=FileReader(channels, store, clock, Limits(), ground.transcriber, at_once),
                 limiter=self.limiter,
                 clock=clock,
                 holder=holder,
@@ -296,6 +312,9 @@ class Process:
         await self.delivery.drain(5.0)
         await self.sessions.save_snapshots()
 
+    async def is_sent(self, *files: Attachment, text: str = "", **changes: Any) -> Inbound:
+        return await self.hears(text, attachments=files, **changes)
+
     async def hears(self, text: str, **changes: Any) -> Inbound:
         message = said(text, next(self.ground.numbers), **changes)
         await self.admission.accept(message)
@@ -314,6 +333,11 @@ def asks(*names: str, text: str = "") -> ModelReply:
     """A reply that calls these tools."""
     calls = tuple(ToolCall(f"c{n}", name, "{}") for n, name in enumerate(names, 1))
     return ModelReply(text=text, calls=calls, model="scripted")
+
+
+async def at_once(work: Callable[[], Any], seconds: float) -> Any:
+    """Threads know nothing of virtual time."""
+    return work()
 
 
 def spoil(ground: Ground) -> None:

@@ -264,3 +264,27 @@ async def test_a_preview_that_cannot_be_noted_at_once_is_still_where_the_answer_
 
     assert ground.chat.texts == ["Once upon a time"]
     assert len(ground.chat.calls("send")) == 1
+
+
+@in_virtual_time
+async def test_a_preview_that_arrived_as_its_process_died_becomes_the_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """On a platform that can be asked."""
+    ground = streaming()
+    first = await ground.starts()
+
+    async def dies_of_it(row: Claimed, platform_id: str, at: datetime) -> None:
+        first.dies()
+        await asyncio.Future()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ground.store, "sent", dies_of_it)
+        await first.hears("a story")
+        await passes(5)
+    assert ground.chat.texts == ["Once …"]
+    ground.chat.arrived = "m1"
+    await ground.starts()
+    await passes(120)
+
+    assert ground.chat.texts == ["Once upon a time"]

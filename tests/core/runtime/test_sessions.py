@@ -127,7 +127,7 @@ def test_processes_that_lose_every_lease_still_do_nothing_unsafe_twice() -> None
     interrupted = 0
     for seed in range(SEEDS):
         with capture_logs():
-            ground, log = run_virtually(two_processes(seed, lease=2.5, renew=False))
+            ground, log = run_virtually(two_processes(seed, lease=2.0, renew=False))
 
         assert ran_twice(ground, "pay") == [], f"seed {seed}"
         all_is_answered_once(ground, log, seed)

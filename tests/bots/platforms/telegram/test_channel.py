@@ -7,7 +7,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from core.domain.keys import Address
-from core.domain.messages import OutboxMessage, Part
+from core.domain.messages import Attachment, OutboxMessage, Part
 from core.errors import PermanentError, StillhereError, TransientError, UnknownOutcomeError
 from core.ports import Channel
 from tests.bots.platforms.telegram.kit import GROUP, Bench
@@ -253,3 +253,52 @@ async def test_an_error_shows_no_token(tg: TelegramStandIn) -> None:
 async def test_nobody_can_say_whether_a_message_arrived(bench: Bench) -> None:
     assert await bench.adapter.channel.lookup(row(plain("hi"))) is None
     assert bench.tg.calls == []
+
+
+def kept(tg: TelegramStandIn, data: bytes = b"the file") -> Attachment:
+    return Attachment(kind="document", ref=tg.chats.keep_file("document", data, "a", "b").file_id)
+
+
+async def test_a_file_is_fetched_as_often_as_one_likes(
+    channel: Channel, tg: TelegramStandIn
+) -> None:
+    file = kept(tg)
+    assert await channel.fetch(file, 100) == b"the file"
+    assert await channel.fetch(file, 8) == b"the file"
+
+
+@pytest.mark.parametrize("limit", [0, 7])
+async def test_one_that_is_larger_than_allowed_is_not_even_begun(
+    channel: Channel, tg: TelegramStandIn, limit: int
+) -> None:
+    with pytest.raises(PermanentError):
+        await channel.fetch(kept(tg), limit)
+    assert tg.calls_of("file") == []
+
+
+async def test_one_that_telegram_does_not_know_is_gone(channel: Channel) -> None:
+    with pytest.raises(PermanentError):
+        await channel.fetch(Attachment(kind="photo", ref="nothing"), 100)
+
+
+@pytest.mark.filterwarnings("ignore:Deprecated since version v22.2")
+@pytest.mark.parametrize("call", ["getFile", "file"])
+@pytest.mark.parametrize(
+    ("fault", "error"),
+    [
+        (Reset(), UnknownOutcomeError),
+        (StoreThenCut(), UnknownOutcomeError),
+        (BAD_GATEWAY, UnknownOutcomeError),
+        (Refuse(429, "Too Many Requests", retry_after=3), TransientError),
+    ],
+    ids=["cut", "cut in the answer", "a proxy's page", "too many"],
+)
+async def test_what_breaks_on_the_way_may_be_tried_again_and_holds_no_token(
+    channel: Channel, tg: TelegramStandIn, call: str, fault: Fault, error: type[StillhereError]
+) -> None:
+    file = kept(tg)
+    tg.faults.next(call, fault)
+    with pytest.raises(error) as caught:
+        await channel.fetch(file, 100)
+    assert tg.token.partition(":")[2] not in str(caught.value)
+    assert await channel.fetch(file, 100) == b"the file"

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 from structlog.testing import capture_logs
 
+from bots.platforms.telegram.translate import WANTED
 from core.domain.keys import Address
 from core.errors import StorageError, UnstorableError
 from tests.bots.platforms.telegram.kit import COMMANDS, Bench, polling
@@ -269,7 +270,7 @@ async def test_edits_are_not_asked_for(bench: Bench, ada: User) -> None:
     await bench.takes()
     assert ada.edits(said.id, "hello").update_id is None
     asked = bench.tg.calls_of("getUpdates")
-    assert [call.params["allowed_updates"] for call in asked] == [["message"]] * len(asked)
+    assert [call.params["allowed_updates"] for call in asked] == [list(WANTED)] * len(asked)
 
 
 async def test_the_commands_are_in_telegrams_menu(bench: Bench) -> None:

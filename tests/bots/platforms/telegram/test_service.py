@@ -20,10 +20,12 @@ from bots.platforms.telegram.webhook import SECRET_HEADER
 from bots.settings import Settings
 from core.domain.ledger import Ledger
 from core.domain.messages import ModelRequest, UserMessage
+from core.files.reader import NO_SPEECH_MODEL, NOT_GIVEN
 from core.models.scripted import ScriptedModel
 from core.ports import Store
 from storage.memory import MemoryStore
 from tests.bots.platforms.telegram.kit import QuickClock
+from tests.core.files.made import picture
 from tests.standins.faults import Refuse
 from tests.standins.telegram import TOKEN, TelegramStandIn
 from tests.standins.telegram_user import User
@@ -202,12 +204,66 @@ async def test_a_file_is_answered_and_is_nothing_to_stumble_over_later(
     async with town.lives("polling"):
         ada.says("and now?")
         await tg.wait_for(lambda: len(ada.bot_texts()) == 4)
-    assert all("you cannot open it yet" in text for text in ada.bot_texts()[:3])
-    assert ada.bot_texts()[3] == "re: and now?"
+    broken, voice, document, now = ada.bot_texts()
+    assert "not read; tell the user why: It cannot be opened as a picture." in broken
+    assert NO_SPEECH_MODEL in voice
+    assert "read this" in document
+    assert "\nnotes\n" in document
+    assert now == "re: and now?"
     asked = str(town.script.requests[3])
     assert len(asked) < 1_500
     assert [name for name in tg.chats.files if name in asked] == []
-    assert tg.calls_of("getFile") == tg.calls_of("file") == []
+
+
+async def test_a_text_with_a_file_that_is_too_large_is_answered_and_the_file_explained(
+    town: Town, tg: TelegramStandIn, ada: User
+) -> None:
+    tg.chats.largest_file = 1_000
+    async with town.lives("polling"):
+        ada.sends_document("notes.txt", b"long" * 1_000, caption="read this")
+        await tg.wait_for(lambda: ada.bot_texts())
+    assert "read this" in ada.bot_texts()[0]
+    assert NOT_GIVEN in ada.bot_texts()[0]
+    assert tg.calls_of("file") == []
+    assert await town.outcomes() == {"answered": 1}
+
+
+async def test_a_photo_is_seen_by_the_model(town: Town, tg: TelegramStandIn, ada: User) -> None:
+    async with town.lives("polling"):
+        ada.sends_photo(picture(), caption="what is it?")
+        await tg.wait_for(lambda: ada.bot_texts())
+    request = town.script.requests[0]
+    assert [shown.mime for shown in request.pictures] == ["image/jpeg"]
+    assert len(request.files) == 1
+    assert ada.bot_texts() == ["re: what is it?\n[picture: photo]"]
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_an_album_is_answered_as_one_message(
+    town: Town, tg: TelegramStandIn, ada: User, mode: str
+) -> None:
+    colours = ("red", "green", "blue")
+    async with town.lives(mode):
+        ada.sends_album(*(picture(colour=colour) for colour in colours), caption="my flags")
+        await tg.wait_for(lambda: ada.bot_texts())
+    async with town.lives(mode):
+        ada.says("thanks")
+        await tg.wait_for(lambda: "re: thanks" in ada.bot_texts())
+    assert len(ada.bot_texts()) == 2
+    assert "my flags" in ada.bot_texts()[0]
+    assert len(town.script.requests[-1].files) == len(colours)
+    assert await town.outcomes() == {"answered": 4}
+
+
+async def test_a_photo_that_came_while_it_was_down_is_seen_too(
+    town: Town, tg: TelegramStandIn, ada: User
+) -> None:
+    async with town.lives("polling"):
+        pass
+    ada.sends_photo(picture())
+    async with town.lives("polling"):
+        await tg.wait_for(lambda: ada.bot_texts())
+    assert len(town.script.requests[0].pictures) == 1
 
 
 async def test_a_part_that_telegram_never_takes_costs_no_other(

@@ -160,6 +160,11 @@ def test_a_file_is_noted(fields: dict[str, Any], attachment: Attachment) -> None
     assert (taken.text, taken.attachments) == ("", (attachment,))
 
 
+def test_what_was_sent_as_one_says_so() -> None:
+    assert told(photo=[SEEN], media_group_id="g1").album == "g1"
+    assert told(photo=[SEEN]).album == ""
+
+
 @pytest.mark.parametrize(
     ("fields", "text"),
     [

@@ -9,8 +9,9 @@ import pytest
 
 from bots.platforms.telegram.settings import Settings
 from bots.platforms.telegram.webhook import SECRET_HEADER
+from core.domain.keys import Address
 from core.domain.values import clean
-from core.errors import StorageError
+from core.errors import StorageError, TransientError
 from tests.bots.platforms.telegram.kit import Bench, served
 from tests.standins.faults import BAD_GATEWAY, Refuse
 from tests.standins.telegram import TOKEN, TelegramStandIn
@@ -18,6 +19,7 @@ from tests.standins.telegram_updates import Webhook
 from tests.standins.telegram_user import User
 
 KNOWN = Settings(token=TOKEN)
+HERE = Address(platform="telegram", account="123456", chat="7")
 RIGHT = {SECRET_HEADER: KNOWN.webhook_secret}
 
 
@@ -70,7 +72,7 @@ async def test_messages_that_waited_are_kept_when_it_is_set(
     await closed.bench.adapter.start()
     await closed.bench.takes()
     (call,) = tg.calls_of("setWebhook")
-    assert call.params["allowed_updates"] == ["message"]
+    assert call.params["allowed_updates"] == ["message", "callback_query"]
     assert call.params["url"] == closed.url
     assert not call.params["drop_pending_updates"]
 
@@ -176,3 +178,17 @@ async def test_an_address_that_telegram_does_not_like_is_told(
     await closed.bench.says("https url must be provided")
     tg.faults.clear()
     await closed.bench.is_well()
+
+
+async def test_a_token_that_was_refused_elsewhere_is_not_asked_about_again(
+    hook: Hook, tg: TelegramStandIn
+) -> None:
+    tg.revoke_token()
+    with pytest.raises(TransientError):
+        await hook.bench.adapter.channel.typing(HERE)
+    calls = len(tg.calls)
+    for _ in range(5):
+        hook.bench.clock.pass_a_minute()
+        await hook.bench.clock.sleep(1)
+    assert len(tg.calls) == calls
+    assert not hook.bench.adapter.health().ok
