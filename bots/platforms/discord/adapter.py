@@ -12,7 +12,6 @@ from bots.platforms.discord.client import Calls
 from bots.platforms.discord.faults import described, fault_of
 from bots.platforms.discord.gateway import Gateway
 from bots.platforms.discord.intake import Intake
-from bots.platforms.discord.nonces import Nonces
 from bots.platforms.discord.presses import Presses
 from bots.platforms.discord.settings import Settings
 from bots.platforms.discord.words import SILENT_SECONDS, WORDS, judge
@@ -41,8 +40,7 @@ class DiscordAdapter:
         intake = Intake(taker, self._patience, bookmarks, self._signs, site.clock, get_client)
         self._gateway = Gateway(settings, intake, self._signs, self._patience, site.clock)
         self._presses = Presses(taker, site.clock, get_client, settings.redact)
-        nonces = Nonces(bookmarks)
-        self._channel = DiscordChannel(get_client, nonces, self._signs, settings.redact, site.clock)
+        self._channel = DiscordChannel(get_client, self._signs, settings.redact, site.clock)
         self._task: asyncio.Task[None] | None = None
 
     @property

@@ -2,11 +2,12 @@
 
 Each send carries a nonce that follows from its row: for a few minutes Discord answers the same
 nonce with the message that is there. So a send whose outcome is unknown is sent again; where that
-may come too late, the channel's history is looked at first. An answer goes out under the nonce of
-its preview if nobody knows whether that arrived: if it did, the answer takes its place.
+may come too late, the channel's history is looked at first. Of a preview nobody knows the words any
+more: if it is in doubt, its answer goes out under its nonce, and takes its place if it is there.
 """
 
 import asyncio
+import hashlib
 import io
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -16,12 +17,11 @@ import discord
 
 from bots.platforms.discord import faults
 from bots.platforms.discord.client import Client
-from bots.platforms.discord.nonces import Nonces
 from bots.platforms.signs import Signs
 from bots.render import discord as rendering
 from core.domain.keys import Address
 from core.domain.messages import Attachment, OutboxMessage, Part
-from core.errors import PermanentError, StorageError, TransientError
+from core.errors import PermanentError, TransientError
 from core.ports import Clock
 
 SEND_SECONDS = 10.0
@@ -29,8 +29,7 @@ SEND_SECONDS = 10.0
 FETCH_SECONDS = 60.0
 NONCE_MINUTES = timedelta(minutes=2)
 """Discord says «the past few minutes». https://docs.discord.com/developers/resources/message"""
-PREVIEW_MINUTES = timedelta(minutes=30)
-"""By then Discord has forgotten its nonce for certain."""
+NONCE_CHARACTERS = 25
 LOOKED_AT = 100
 """So many of the channel's last messages."""
 LONGEST_LABEL, LONGEST_ID = 80, 100
@@ -42,18 +41,17 @@ class DiscordChannel:
     def __init__(
         self,
         get_client: Callable[[], Awaitable[Client]],
-        nonces: Nonces,
         signs: Signs,
         redact: Callable[[str], str],
         clock: Clock,
     ) -> None:
         self._get_client = get_client
-        self._nonces = nonces
         self._signs = signs
         self._redact = redact
         self._clock = clock
         self._tried: dict[str, datetime] = {}
-        self._arrived: dict[str, datetime] = {}
+        self._doubtful: dict[str, str] = {}
+        """The nonces of previews that are in doubt, by their rows."""
 
     def render(self, text: str) -> tuple[Part, ...]:
         return rendering.render(text)
@@ -86,18 +84,15 @@ class DiscordChannel:
 
     async def _send(self, message: OutboxMessage) -> discord.Message:
         place = await self._place(message.address)
-        own, preview = await self._nonces.of(message.id), await self._nonces.of(message.edits)
-        if message.edits and preview not in self._arrived:
-            said = await self._say(place, message, preview)
-            try:
-                if not _shows(said, message.part):
-                    await said.edit(**_whole(message.part))
-            except discord.NotFound:
-                said = await self._say(place, message, own)
+        preview = self._doubtful.get(message.edits)
+        said = await self._say(place, message, preview or nonce_of(message))
+        if preview is None or _shows(said, message.part):
             return said
-        said = await self._say(place, message, own)
-        self._arrived = _since(self._clock.now() - PREVIEW_MINUTES, self._arrived)
-        self._arrived[own] = self._clock.now()
+        try:
+            await said.edit(**_whole(message.part))
+        except discord.NotFound:
+            self._doubtful.pop(message.edits)
+            return await self._say(place, message, nonce_of(message))
         return said
 
     async def _say(
@@ -122,8 +117,11 @@ class DiscordChannel:
         await (await self._place(address)).typing()
 
     async def _look_up(self, message: OutboxMessage) -> str | None:
+        if message.kind == "preview":
+            self._doubtful[message.id] = nonce_of(message)
+            return None
         self._tried = _since(self._clock.now() - NONCE_MINUTES, self._tried)
-        nonces = {await self._nonces.of(row) for row in (message.id, message.edits)}
+        nonces = {nonce_of(message), self._doubtful.get(message.edits, "")}
         if nonces & self._tried.keys() or await self._is_young(message.address):
             return None
         return await self._find(message)
@@ -171,7 +169,7 @@ class DiscordChannel:
         try:
             async with asyncio.timeout(seconds):
                 result = await call()
-        except (PermanentError, StorageError):
+        except PermanentError:
             raise
         except Exception as error:  # noqa: BLE001 - whatever broke, the call may have arrived
             if faults.fault_of(error) == "refused":
@@ -180,6 +178,13 @@ class DiscordChannel:
             raise faults.translated(error, self._redact) from None
         self._signs.heard()
         return result
+
+
+def nonce_of(message: OutboxMessage) -> str:
+    """A row's id may come again, in a new database or after a log was set aside; the message that
+    it answers does not."""
+    name = f"{message.id} {message.address.reply_to}"
+    return hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()[:NONCE_CHARACTERS]
 
 
 def _since(moment: datetime, moments: Mapping[str, datetime]) -> dict[str, datetime]:

@@ -18,7 +18,6 @@ import structlog
 from bots.platforms import Bookmarks
 from bots.platforms.discord.client import Client
 from bots.platforms.discord.faults import fault_of
-from bots.platforms.discord.nonces import SALT
 from bots.platforms.discord.translate import inbound
 from bots.platforms.patience import Patience
 from bots.platforms.signs import Signs
@@ -73,8 +72,7 @@ class Intake:
         StorageError."""
         self._me = me
         for name, place in (await self._bookmarks.read()).items():
-            if name != SALT:
-                self._places[name] = max(int(place), self._places.get(name, 0))
+            self._places[name] = max(int(place), self._places.get(name, 0))
         for name in self._places:
             self._held.setdefault(name, deque())
 

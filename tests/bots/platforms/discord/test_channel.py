@@ -140,8 +140,20 @@ async def test_a_doubtful_send_is_sent_again_and_said_once(
     assert bench.place.calls_of("get_messages") == []
 
 
-def answer(address: Address, text: str = "all of it") -> OutboxMessage:
-    return replace(row(plain(text), address, 2), edits="k@1")
+def preview(address: Address) -> OutboxMessage:
+    """As the core asks for it: its words are not kept."""
+    return replace(row(plain(""), address), kind="preview")
+
+
+def answer(address: Address) -> OutboxMessage:
+    return replace(row(plain("all of it"), address, 2), edits="k@1")
+
+
+async def says_half(bench: Bench, here: Address, fault: Fault) -> None:
+    """A preview whose outcome is unknown."""
+    bench.place.faults.next("create_message", fault)
+    with pytest.raises(UnknownOutcomeError):
+        await bench.adapter.channel.send(row(plain("all of"), here))
 
 
 @pytest.mark.parametrize(
@@ -150,25 +162,21 @@ def answer(address: Address, text: str = "all of it") -> OutboxMessage:
     ids=["it arrived", "it did not"],
 )  # fmt: skip
 async def test_an_answer_takes_the_place_of_a_doubtful_preview(
-    bench: Bench,
-    channel: DiscordChannel,
-    here: Address,
-    ada: User,
-    fault: Fault,
-    calls: list[str],
+    bench: Bench, here: Address, ada: User, fault: Fault, calls: list[str]
 ) -> None:
-    bench.place.faults.next("create_message", fault)
-    with pytest.raises(UnknownOutcomeError):
-        await channel.send(row(plain("all of"), here))
-    after = Bench(bench.place, bench.store)
-    sent = await after.adapter.channel.send(answer(here))
+    await says_half(bench, here, fault)
+    after = Bench(bench.place)
+    assert await after.adapter.channel.lookup(preview(here)) is None
+    steered = replace(here, reply_to=str(ada.says("and one more thing").id))
+    sent = await after.adapter.channel.send(answer(steered))
     await after.adapter.close()
-    assert (ada.bot_texts(), sent) == (["all of it"], str(ada.chat[-1].id))
+    (shown,) = [message for message in ada.chat if message.from_bot]
+    assert (shown.text, str(shown.id)) == ("all of it", sent)
     made = bench.place.calls_of("create_message", "edit_message")
     assert [call.method for call in made] == calls
 
 
-async def test_a_preview_that_nobody_can_trust_is_left_alone(
+async def test_a_preview_that_is_not_asked_for_is_left_alone(
     channel: DiscordChannel, here: Address, ada: User
 ) -> None:
     """It arrived, and what it shows is unknown: an edit of it may still be under way."""
@@ -180,9 +188,8 @@ async def test_a_preview_that_nobody_can_trust_is_left_alone(
 async def test_an_answer_whose_doubtful_preview_is_gone_arrives(
     bench: Bench, channel: DiscordChannel, here: Address, ada: User
 ) -> None:
-    bench.place.faults.next("create_message", StoreThenCut())
-    with pytest.raises(UnknownOutcomeError):
-        await channel.send(row(plain("all of"), here))
+    await says_half(bench, here, StoreThenCut())
+    await channel.lookup(preview(here))
     bench.place.faults.next("edit_message", coded(404, 10008, "Unknown Message"))
     await channel.send(answer(here))
     assert ada.bot_texts() == ["all of", "all of it"]
@@ -191,9 +198,9 @@ async def test_an_answer_whose_doubtful_preview_is_gone_arrives(
 async def test_a_doubtful_answer_in_a_previews_place_is_said_once(
     bench: Bench, channel: DiscordChannel, here: Address, ada: User
 ) -> None:
-    bench.place.faults.next("create_message", StoreThenCut(), StoreThenCut())
-    with pytest.raises(UnknownOutcomeError):
-        await channel.send(row(plain("all of"), here))
+    await says_half(bench, here, StoreThenCut())
+    await channel.lookup(preview(here))
+    bench.place.faults.next("create_message", StoreThenCut())
     bench.place.faults.next("edit_message", StoreThenCut())
     for _ in range(2):
         with pytest.raises(UnknownOutcomeError):
@@ -237,13 +244,13 @@ async def test_after_a_long_while_the_history_knows_what_arrived(place: DiscordS
     await after.adapter.close()
 
 
-async def test_a_new_database_is_not_answered_from_the_old_one(
-    bench: Bench, channel: DiscordChannel, here: Address, ada: User
+async def test_a_row_that_only_has_an_old_ones_name_is_said(
+    channel: DiscordChannel, here: Address, ada: User
 ) -> None:
+    """In a database that was made anew, or after a log was set aside."""
     await channel.send(row(plain("of old"), here))
-    fresh = Bench(bench.place)
-    await fresh.adapter.channel.send(row(plain("of new"), here))
-    await fresh.adapter.close()
+    asked = ada.says("and now?")
+    await channel.send(row(plain("of new"), replace(here, reply_to=str(asked.id))))
     assert ada.bot_texts() == ["of old", "of new"]
 
 
