@@ -33,6 +33,7 @@ from tests.postgres import PostgresServer, running_postgres
 
 PAGE = Path("docs/kill-matrix.md")
 KEPT = Path("build/kill-matrix.json")
+SERVICE = ("bots", "core", "storage", "scheduler")
 FAULTS_SHOWN = 2
 SHORT_PATIENCE = 25.0
 """Seconds for what a planted bug has lost, which never comes."""
@@ -103,8 +104,10 @@ class Run:
             asyncio.run(run(server))
 
     def _drop_others(self) -> None:
-        """What was run of other code, or on other cells, is no part of this matrix."""
-        same = [outcome for outcome in self.found.outcomes if outcome.run == self._run]
+        """What was run of other code of the service, or on other cells, is no part of this matrix.
+        A checker that was mended does not unmake what it was right about."""
+        mine = _of_run(self._run)
+        same = [outcome for outcome in self.found.outcomes if _of_run(outcome.run) == mine]
         self.found = replace(self.found, outcomes=same)
         if same and "kills" in self.found.where:
             self._began -= self.found.where["kills"].minutes * 60
@@ -177,6 +180,18 @@ def _commit() -> str:
     others = (":!docs/kill-matrix.md", ":!docs/soak.md")
     changed = git("status", "--porcelain", "--untracked-files=no", "--", *others).strip()
     return git("rev-parse", "--short", "HEAD").strip() + (" with changes" if changed else "")
+
+
+def _of_run(run: str) -> tuple[str, str]:
+    """The trees of the service's code, and the cells."""
+    commit, _, cells = run.partition(", ")
+    found = subprocess.run(
+        ["git", "rev-parse", *(f"{commit}:{package}" for package in SERVICE)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return (found.stdout if found.returncode == 0 else run), cells
 
 
 if __name__ == "__main__":

@@ -64,9 +64,14 @@ def may_double(cell: Cell, writes: Mapping[int, Sequence[Write]]) -> int:
 
 
 def _in_doubt(writes: Sequence[Write]) -> set[str]:
-    begins = ("claim", "open_preview")
-    begun = {write.row for write in writes if write.name in begins and write.row}
-    return begun - {write.row for write in writes if write.done}
+    """A row that was put back and claimed again is in doubt again."""
+    doubtful: set[str] = set()
+    for write in writes:
+        if write.done:
+            doubtful.discard(write.row)
+        elif write.row and write.name in ("claim", "open_preview"):
+            doubtful.add(write.row)
+    return doubtful
 
 
 def doubts(writes: Mapping[int, Sequence[Write]]) -> Counter[str]:

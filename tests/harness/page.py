@@ -98,6 +98,8 @@ def _where(found: Found) -> str:
         f"{len(found.missed)} missed.**\n\n"
     )
     lines = [f"- {part}: {found.where.get(part, 'not run')}.\n" for part in PARTS]
+    runs = Counter(outcome.run for outcome in found.outcomes)
+    lines += [f"- {count} blocks of kills on commit {run}.\n" for run, count in runs.items()]
     return total + "".join(lines)
 
 
