@@ -110,7 +110,7 @@ KILL_BUGS = (
     ),
     KillBug(
         name="the tool runs before its event is stored",
-        scenario="two tools",
+        scenario="/stop in a tool",
         edits=(
             Edit(
                 "core/runtime/agent.py",
