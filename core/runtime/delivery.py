@@ -1,9 +1,10 @@
 """The one exit: claims promised messages, paces, sends and settles them; it composes nothing."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from contextlib import suppress
 from datetime import timedelta
+from typing import Any
 
 import structlog
 
@@ -29,6 +30,8 @@ MOST_DOUBTS = 200
 once more, and with the longest pause of five minutes that is over half a day. What is proved not to
 be out is never given up."""
 LONGEST_PAUSE = 300.0
+ASK_AGAIN = 5.0
+"""Seconds after which a platform is asked again what it could not say of a message."""
 
 log = structlog.get_logger(__name__)
 
@@ -57,6 +60,8 @@ class Delivery:
         the database says of their claims."""
         self._waiting = 0
         """How many of them have no place in the pace yet."""
+        self._ask_after: dict[int, float] = {}
+        """When, in the loop's time, it may be asked about a row again."""
 
     def nudge(self) -> None:
         """There may be something to send."""
@@ -90,20 +95,29 @@ class Delivery:
         """
         doubts = await self._outbox.unsettled(self._clock.now(), platforms=self._platforms)
         for doubtful in doubts:
-            if doubtful.position not in self._in_hand:
-                await self._settle(doubtful)
+            if self._may_ask(doubtful):
+                self._begin(doubtful, self._settle(doubtful))
         room = MOST_WAITING - self._waiting
         if room <= 0:
             return False
         began, now = asyncio.get_running_loop().time(), self._clock.now()
         claimed = await self._outbox.claim(now, self._holder.lease(now), room, self._platforms)
         for row in claimed:
-            self._in_hand.add(row.position)
             self._waiting += 1
-            task = asyncio.create_task(self._deliver(row, began))
-            self._sends.add(task)
-            task.add_done_callback(self._sends.discard)
+            self._begin(row, self._deliver(row, began))
         return bool(claimed)
+
+    def _begin(self, row: Claimed, work: Coroutine[Any, Any, None]) -> None:
+        """One platform that is slow holds up no other."""
+        self._in_hand.add(row.position)
+        task = asyncio.create_task(work)
+        self._sends.add(task)
+        task.add_done_callback(self._sends.discard)
+        task.add_done_callback(lambda _: self._in_hand.discard(row.position))
+
+    def _may_ask(self, row: Claimed) -> bool:
+        at = self._ask_after.get(row.position, 0.0)
+        return row.position not in self._in_hand and asyncio.get_running_loop().time() >= at
 
     async def drain(self, seconds: float) -> None:
         """Sends what can be sent within that time; the rest keeps its place. Nothing is being sent
@@ -124,32 +138,39 @@ class Delivery:
         await asyncio.gather(*sends, return_exceptions=True)
 
     async def _settle(self, row: Claimed) -> None:
-        message = row.message
+        """A platform that will never say whether it arrived is one that cannot be asked."""
+        message, now = row.message, self._clock.now()
         try:
-            found = await self._channels[message.address.platform].lookup(message)
-        except (TransientError, UnknownOutcomeError, PermanentError) as error:
-            log.warning("unknown send not settled yet", message=message.id, error=str(error))
+            async with asyncio.timeout(self._holder.seconds * SEND_SHARE):
+                found = await self._channels[message.address.platform].lookup(message)
+        except PermanentError as error:
+            log.warning("unknown send cannot be looked up", message=message.id, error=str(error))
+            found = None
+        except Exception as error:  # noqa: BLE001 - the top of a task; the row stays in doubt
+            pause = getattr(error, "retry_after", None) or ASK_AGAIN
+            self._ask_after[row.position] = asyncio.get_running_loop().time() + pause
+            log.warning("unknown send not settled yet", message=message.id, error=repr(error))
             return
+        self._ask_after.pop(row.position, None)
         log.info("unknown send settled", message=message.id, arrived=found is not None)
         if found is not None:
-            await self._outbox.sent(row, found, self._clock.now())
+            await insist(self._clock, lambda: self._outbox.sent(row, found, now))
         elif message.kind == "preview":
-            await self._give_up(row, "nobody knows whether it arrived")
+            why = "nobody knows whether it arrived"
+            await insist(self._clock, lambda: self._outbox.give_up(row, why, now))
         elif row.doubts >= MOST_DOUBTS:
             await self._give_up(row, f"unknown {row.doubts} times whether it arrived")
         else:
             await self._again(row, TransientError("nobody knows whether it arrived"))
+        self.nudge()
 
     async def _deliver(self, row: Claimed, began: float) -> None:
         """``began`` is when it was claimed, in the loop's time."""
         try:
-            try:
-                placed = await self._placed(row, began + self._holder.seconds * WAIT_SHARE)
-            finally:
-                self._waiting -= 1
-            await (self._send_and_settle(row) if placed else self._put_back(row))
+            placed = await self._placed(row, began + self._holder.seconds * WAIT_SHARE)
         finally:
-            self._in_hand.discard(row.position)
+            self._waiting -= 1
+        await (self._send_and_settle(row) if placed else self._put_back(row))
         self.nudge()
 
     async def _placed(self, row: Claimed, until: float) -> bool:

@@ -60,6 +60,8 @@ class Chat:
         """What came with messages, by reference."""
         self.fetch_faults: deque[Exception | None] = deque()
         self.edit_faults: deque[StillhereError] = deque()
+        self.lookup_faults: deque[StillhereError] = deque()
+        self.lookup_seconds = 0.0
         self.seconds = 0.0
         """How long a send takes."""
         self.arrived: str | None = None
@@ -102,6 +104,9 @@ class Chat:
 
     async def lookup(self, message: OutboxMessage) -> str | None:
         self._note("lookup", message.part.text)
+        await asyncio.sleep(self.lookup_seconds)
+        if self.lookup_faults:
+            raise self.lookup_faults.popleft()
         return self.arrived
 
     async def fetch(self, attachment: Attachment, limit: int) -> bytes:

@@ -122,6 +122,48 @@ async def test_what_cannot_be_found_is_sent_again() -> None:
 
 
 @in_virtual_time
+async def test_who_is_slow_to_say_what_arrived_holds_up_nobody_else() -> None:
+    ground, process = await service("hello", "hello Bo")
+    ground.chat.faults.append(UnknownOutcomeError("connection reset"))
+    ground.chat.lookup_seconds = 500.0
+    await process.hears("hi")
+    await passes(3)
+
+    await process.hears("I am Bo", address=replace(HOME, chat="8"), user="8")
+    await passes(5)
+
+    assert sends(ground) == ["hello", "hello Bo"]
+    assert len(ground.chat.calls("lookup")) == 1
+
+
+@in_virtual_time
+async def test_a_platform_that_cannot_say_what_arrived_is_not_asked_each_second() -> None:
+    ground, process = await service("hello")
+    ground.chat.faults.append(UnknownOutcomeError("connection reset"))
+    ground.chat.lookup_faults.extend(TransientError("out of reach") for _ in range(3))
+
+    await process.hears("hi")
+    await passes(60)
+
+    times = [at for at, _ in ground.chat.calls("lookup")]
+    assert len(times) == 4
+    assert min(later - sooner for sooner, later in pairwise(times)) >= 5.0
+    assert sends(ground) == ["hello", "hello"]
+
+
+@in_virtual_time
+async def test_a_platform_that_will_never_say_what_arrived_ends_the_doubt() -> None:
+    ground, process = await service("hello")
+    ground.chat.faults.append(UnknownOutcomeError("connection reset"))
+    ground.chat.lookup_faults.extend(PermanentError("closed to us") for _ in range(100))
+
+    await process.hears("hi")
+    await passes(10)
+
+    assert sends(ground) == ["hello", "hello"]
+
+
+@in_virtual_time
 async def test_a_death_in_a_send_is_looked_up_by_the_next_life() -> None:
     ground, process = await service("hello|more")
     ground.chat.seconds = 5
