@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import msgspec
 
+from core.domain import notices
 from tests.harness.scripted import echoed
 from tests.harness.soak.crowd import FAILED, NEW, REPLIES, STOPPED, Order, Person, Sent, replies_to
 from tests.harness.soak.words import CHARGED, DOUBTFUL, FORGET, NAME, SEEING, name, owner_of
@@ -144,7 +145,7 @@ class _Judge:
         """One for each message that asked for it and was answered."""
         asked = [s.what for s in self._said if s.kind == "remind"]
         answered = [what for what in asked if self._outcome[what] == "answered"]
-        return [f"nobody reminded of {w}" for w in answered if not self._reminds(w)]
+        return [f"nobody reminded of {w}" for w in answered if not self._reminded(w)]
 
     def _extra(self) -> int:
         """Doubles and beginnings that nobody went on with; but for those that a stop left, and
@@ -186,6 +187,11 @@ class _Judge:
 
     def _replies(self, order: Order) -> int:
         return sum(replies_to(order, text) for text in self._texts)
+
+    def _reminded(self, what: str) -> bool:
+        """By its answer, or by the notice that its turn was stopped."""
+        line = notices.reminder(what)
+        return bool(self._reminds(what)) or any(line in text.splitlines() for text in self._texts)
 
     def _reminds(self, what: str) -> int:
         return sum(f"{FORGET} {what}." in text for text in self._texts)
