@@ -76,7 +76,8 @@ _of_id = outbox.c.id == sa.bindparam("of_id")
 _of_position = outbox.c.position == sa.bindparam("of_position")
 _of_claim = sa.and_(_of_position, outbox.c.attempts == sa.bindparam("of_attempts"))
 """The claim that was made, and none after it."""
-_under_way = outbox.c.state.in_(("sending", "unknown"))
+_under_way = sa.or_(outbox.c.state == "sending", outbox.c.state == "unknown")
+"""No ``in_``: SQLAlchemy cannot expand it in a statement that is executed for many rows at once."""
 _SENT = (
     sa.update(outbox)
     .where(_of_position, outbox.c.state != "sent")

@@ -73,6 +73,9 @@ def transact(connection: sa.Connection, work: Work[T]) -> T:
                 raise
             kind = UnstorableError if _is_of_the_data(error) else RefusedError
             raise kind(_short(error)) from error
+        except SQLAlchemyError as error:
+            # It never reached the database.
+            raise RefusedError(_short(error)) from error
 
 
 def _is_of_the_data(error: DBAPIError) -> bool:

@@ -1,7 +1,9 @@
 """What every store promises of messages that are to be sent."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
+import pytest
 from msgspec.structs import replace
 
 from core.domain.messages import OutboxMessage, Part
@@ -29,6 +31,23 @@ async def opens(store: Store, preview: OutboxMessage, until: float = 30) -> Clai
     assert state == "opened"
     assert row is not None
     return row
+
+
+SETTLEMENTS: dict[str, Callable[[Store, Claimed], Awaitable[None]]] = {
+    "sent": lambda store, row: store.sent(row, "1", at(1)),
+    "pending": lambda store, row: store.retry(row, at(1), "out of reach"),
+    "failed": lambda store, row: store.give_up(row, "blocked", at(1)),
+    "unknown": lambda store, row: store.unknown(row, "the connection broke"),
+}
+
+
+@pytest.mark.parametrize("state", SETTLEMENTS)
+async def test_many_are_settled_at_once(store: Store, state: str) -> None:
+    """As when a platform is out of reach for all its chats."""
+    await put(store, *(letter(f"a{n}", chat=str(n)) for n in range(5)))
+    rows = (await claims(store)).values()
+    await asyncio.gather(*(SETTLEMENTS[state](store, row) for row in rows))
+    assert await store.backlog() == ({} if state == "sent" else {state: 5})
 
 
 PREVIEW = letter("p", kind="preview")

@@ -1,7 +1,7 @@
 """Group commit: few transactions for many, no waiting for one, and nobody fails for another."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -14,7 +14,8 @@ from core.ports import Claimed
 from storage.engine import Database, DialectName
 from storage.migrate import bring_up, open_database
 from storage.store import SqlStore
-from storage.writer import GROUP_SIZE
+from storage.tables import facts
+from storage.writer import GROUP_SIZE, Writer
 from tests.contract.values import KEY, at, commit, lease, letter, log, said, update
 
 T = TypeVar("T")
@@ -166,6 +167,19 @@ async def test_what_the_database_refuses_fails_its_own_caller_only(store: SqlSto
     assert isinstance(results[2], UnstorableError)
     assert all(isinstance(result, int) for n, result in enumerate(results) if n != 2)
     assert {info.key for info in await store.streams()} == {KEY, "k0", "k1", "k3"}
+
+
+async def test_what_cannot_be_said_for_many_at_once_is_said_one_by_one(counted: Counted) -> None:
+    """A statement that never reaches the database stored nothing, as one that is refused."""
+    writer = Writer(counted)
+    one_of = facts.c.value.in_(("a", "b"))
+    facts_of = sa.update(facts).where(facts.c.name == sa.bindparam("of"), one_of)
+
+    def clear(connection: sa.Connection, names: Sequence[str]) -> list[None]:
+        connection.execute(facts_of.values(value=""), [{"of": name} for name in names])
+        return [None] * len(names)
+
+    await asyncio.gather(*(writer.do(clear, name) for name in ("one", "two", "three")))
 
 
 async def test_a_transaction_that_may_be_there_is_not_tried_again(
