@@ -13,7 +13,6 @@ HIDDEN = "***"
 _NOISY = (
     "httpx",
     "httpcore",
-    "telegram",
     "apscheduler",
     "alembic",
     "litellm",
@@ -24,8 +23,9 @@ _NOISY = (
 _REPETITIVE = ("apscheduler.scheduler",)
 """Warns each time that a job is not over when it is due again: so once a second and more, for as
 long as the database does not answer, which is said elsewhere."""
-_TALKATIVE = ("discord",)
-"""Tells a lost connection with its whole traceback; its adapter says it in a line."""
+_TALKATIVE = ("discord", "telegram")
+"""Tell a lost connection, or a page of a proxy, with the whole traceback; what they raise then is
+said by the adapter in a line."""
 _SHORTEST_PASSWORD = 4
 """A shorter one is hidden only where it stands in a URL: it would be found in every word."""
 
