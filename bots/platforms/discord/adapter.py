@@ -11,6 +11,7 @@ from bots.platforms.discord.channel import DiscordChannel
 from bots.platforms.discord.client import Calls
 from bots.platforms.discord.faults import described, fault_of
 from bots.platforms.discord.gateway import Gateway
+from bots.platforms.discord.history import History
 from bots.platforms.discord.intake import Intake
 from bots.platforms.discord.presses import Presses
 from bots.platforms.discord.settings import Settings
@@ -37,7 +38,8 @@ class DiscordAdapter:
         get_client = self._calls.client
         taker = Taker(site.accept, self._signs)
         bookmarks = site.bookmarks("discord")
-        intake = Intake(taker, self._patience, bookmarks, self._signs, site.clock, get_client)
+        history = History(get_client, site.clock, settings.redact)
+        intake = Intake(taker, self._patience, bookmarks, self._signs, site.clock, history)
         self._gateway = Gateway(settings, intake, self._signs, self._patience, site.clock)
         self._presses = Presses(taker, site.clock, get_client, settings.redact)
         self._channel = DiscordChannel(get_client, self._signs, settings.redact, site.clock)

@@ -89,6 +89,11 @@ class Client(discord.Client):
         told, at = self._told
         return told + timedelta(seconds=time.monotonic() - at)
 
+    def message_of(self, chat: int, raw: Any) -> discord.Message:  # noqa: ANN401
+        """Raises anything for one that the SDK cannot read."""
+        channel = self.get_partial_messageable(chat)
+        return discord.Message(state=self._connection, channel=channel, data=raw)
+
     async def end(self) -> None:
         """Closing waits for the other side, which may be gone."""
         with suppress(TimeoutError):

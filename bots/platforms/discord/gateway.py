@@ -17,6 +17,7 @@ import structlog
 from bots.platforms.discord.client import FEWER_INTENTS, INTENTS, Client
 from bots.platforms.discord.intake import Intake
 from bots.platforms.discord.settings import Settings
+from bots.platforms.discord.together import until_one_fails
 from bots.platforms.discord.words import SpentError
 from bots.platforms.patience import Patience, jittered
 from bots.platforms.signs import Signs
@@ -103,7 +104,7 @@ class Gateway:
 
     async def run(self, me: int, press: Press) -> None:
         """Until it is cancelled. Raises TokenRefusedError."""
-        await _until_one_fails(self.intake.work(), self._rounds(me, press))
+        await until_one_fails(self.intake.work(), self._rounds(me, press))
 
     async def _rounds(self, me: int, press: Press) -> None:
         while True:
@@ -117,7 +118,7 @@ class Gateway:
         try:
             await ears.login(self._settings.token)
             await self._may_begin(ears)
-            await _until_one_fails(_connect(ears), self._watch(ears), self._read_on(ears))
+            await until_one_fails(_connect(ears), self._watch(ears), self._read_on(ears))
         except discord.PrivilegedIntentsRequired:
             self._intents = FEWER_INTENTS
             raise
@@ -176,16 +177,3 @@ class Gateway:
 async def _connect(ears: Ears) -> None:
     await ears.connect()
     raise SessionOverError("the SDK ended it")
-
-
-async def _until_one_fails(*works: Coroutine[Any, Any, None]) -> None:
-    """Raises what it failed with; the others are cancelled."""
-    tasks = [asyncio.create_task(work) for work in works]
-    try:
-        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
-        for task in done:
-            task.result()
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)

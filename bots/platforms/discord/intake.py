@@ -2,24 +2,26 @@
 
 Discord brings nothing twice: what is not on disk when the process dies is read from the channel's
 history at the next start, from the bookmark on. So a bookmark moves only past what is on disk, and
-while a channel is being read what comes live waits behind.
+while a channel is being read what comes live waits behind. A channel whose history cannot be read
+holds up no other, and itself not for ever: then what comes live is taken before what was missed,
+and its bookmark stays.
 """
 
 import asyncio
 import secrets
 from collections import deque
-from collections.abc import Awaitable, Callable
-from datetime import timedelta
 from functools import partial
 
 import discord
+import msgspec
 import structlog
 
 from bots.platforms import Bookmarks
-from bots.platforms.discord.client import Client
-from bots.platforms.discord.faults import fault_of
+from bots.platforms.discord.history import History, UnreadError
+from bots.platforms.discord.together import until_one_fails
 from bots.platforms.discord.translate import inbound
-from bots.platforms.patience import Patience
+from bots.platforms.discord.turns import Rank, Turns
+from bots.platforms.patience import Patience, jittered
 from bots.platforms.signs import Signs
 from bots.platforms.taker import Taker
 from core.domain.keys import ChatType
@@ -27,17 +29,28 @@ from core.domain.messages import Inbound
 from core.errors import StorageError
 from core.ports import Clock
 
-WINDOW = timedelta(hours=24)
-"""What is older was missed for good: its answer would surprise more than help."""
-PAGE = 100
-_BROKEN = (AttributeError, LookupError, TypeError, ValueError)
-"""What the SDK raises for a message that it cannot read."""
+AT_ONCE = 4
+"""So many channels are read at the same time; Discord allows fifty calls a second in all."""
+LONGEST_PAUSE = 300.0
+HOLDING_TRIES = 5
+"""As often a history may fail, which takes some ten seconds, before it is not waited for."""
 
 log = structlog.get_logger(__name__)
 
 
+class Behind(msgspec.Struct):
+    """A channel whose history is still to be read. ``held`` is what came live meanwhile."""
+
+    held: deque[discord.Message] = msgspec.field(default_factory=deque[discord.Message])
+    failures: int = 0
+
+    @property
+    def is_waited_for(self) -> bool:
+        return self.failures < HOLDING_TRIES
+
+
 class Intake:
-    """``get_client`` gives what reads the history; ``is_connected`` is told by the gateway."""
+    """``is_connected`` is told by the gateway."""
 
     def __init__(  # noqa: PLR0913 - all that it stands between
         self,
@@ -46,7 +59,7 @@ class Intake:
         bookmarks: Bookmarks,
         signs: Signs,
         clock: Clock,
-        get_client: Callable[[], Awaitable[Client]],
+        history: History,
     ) -> None:
         self._taker = taker
         self._patience = patience
@@ -54,10 +67,11 @@ class Intake:
         self._bookmarks = bookmarks
         self._signs = signs
         self._clock = clock
-        self._get_client = get_client
+        self._history = history
+        self._turns = Turns(clock, self._rank)
         self._me = 0
         self._places: dict[str, int] = {}
-        self._held: dict[str, deque[discord.Message]] = {}
+        self._behind: dict[str, Behind] = {}
         self._live = deque[discord.Message]()
         self._news = asyncio.Event()
         self._storing = 0
@@ -73,63 +87,78 @@ class Intake:
         self._me = me
         for name, place in (await self._bookmarks.read()).items():
             self._places[name] = max(int(place), self._places.get(name, 0))
+        self._turns = Turns(self._clock, self._rank)
         for name in self._places:
-            self._held.setdefault(name, deque())
+            self._behind.setdefault(name, Behind())
+            self._turns.put(name)
 
     def offer(self, message: discord.Message) -> None:
         """In the order in which they came."""
-        self._held.get(_name(message), self._live).append(message)
-        self._news.set()
+        name = _name(message)
+        behind = self._behind.get(name)
+        if behind is None or not behind.is_waited_for:
+            self._live.append(message)
+            self._news.set()
+            return
+        behind.held.append(message)
+        self._turns.hurry(name)
 
     async def work(self) -> None:
         """Takes what comes live, until it is cancelled. Raises TokenRefusedError."""
         while True:
             while self._live:
-                await self._take(self._live[0], _name(self._live[0]))
+                await self._take(self._live[0], _name(self._live[0]), is_live=True)
                 self._live.popleft()
             self._news.clear()
             await self._news.wait()
 
     async def catch_up(self) -> None:
-        """Reads what was said in the known channels since their bookmarks, the liveliest first.
-        Raises TokenRefusedError."""
-        for name in sorted(self._held, key=self._places.__getitem__, reverse=True):
-            await self._read_on(name)
-            held = self._held[name]
-            while held:
-                await self._take(held[0], name)
-                held.popleft()
-            del self._held[name]
+        """Reads what was said in the known channels since their bookmarks, until it is cancelled.
+        Raises TokenRefusedError, or what the SDK does when the token is refused."""
+        try:
+            await until_one_fails(*(self._read_channels() for _ in range(AT_ONCE)))
+        finally:
+            await self._turns.close()
+
+    async def _read_channels(self) -> None:
+        while True:
+            name = await self._turns.take()
+            try:
+                await self._read_on(name)
+            except UnreadError as error:
+                self._put_off(name, error)
 
     async def _read_on(self, name: str) -> None:
-        after = max(self._places[name], await self._patience.insist(self._oldest))
-        while page := await self._patience.insist(partial(self._page, name, after)):
-            for message in page:
+        while (page := await self._history.page(_chat(name), self._places[name])).last:
+            for message in page.messages:
                 await self._take(message, name)
-            after = page[-1].id
-            await self._mark(name, after)
+            await self._mark(name, page.last)
+        held = self._behind[name].held
+        while held:
+            await self._take(held[0], name)
+            held.popleft()
+        del self._behind[name]
 
-    async def _oldest(self) -> int:
-        """The beginning of the window, by Discord's clock."""
-        now = (await self._get_client()).now or self._clock.now()
-        return discord.utils.time_snowflake(now - WINDOW)
+    def _put_off(self, name: str, error: UnreadError) -> None:
+        behind = self._behind[name]
+        pause = jittered(min(LONGEST_PAUSE, 2.0 ** min(behind.failures, 10)))
+        behind.failures += 1
+        if not behind.is_waited_for:
+            self._live.extend(behind.held)
+            behind.held.clear()
+            self._news.set()
+        log.warning(
+            "history is read later", channel=name, failures=behind.failures, error=str(error)
+        )
+        seconds = pause if error.seconds is None else error.seconds
+        self._turns.put_later(name, seconds)
 
-    async def _page(self, name: str, after: int) -> list[discord.Message]:
-        """Empty for a channel that is gone, or closed to us."""
-        client = await self._get_client()
-        channel = client.get_partial_messageable(int(name.partition(" ")[2]))
-        history = channel.history(after=discord.Object(after), limit=PAGE, oldest_first=True)
-        try:
-            return [message async for message in history]
-        except _BROKEN:
-            log.exception("history left out, which is a bug of this adapter", channel=name)
-        except discord.HTTPException as error:
-            if fault_of(error) != "rejected":
-                raise
-            log.info("history cannot be read", channel=name, error=str(error))
-        return []
+    def _rank(self, name: str) -> Rank:
+        """Where somebody waits first, then the liveliest; what failed makes room for the others."""
+        behind = self._behind[name]
+        return (0 if behind.held else 1, behind.failures, -self._places[name])
 
-    async def _take(self, message: discord.Message, name: str) -> None:
+    async def _take(self, message: discord.Message, name: str, *, is_live: bool = False) -> None:
         taken = self._read(message, name)
         if taken is None:
             return
@@ -142,7 +171,8 @@ class Intake:
             self._storing -= 1
         if self.is_connected and not self._signs.is_receiving:
             self._signs.receiving()
-        await self._mark(name, message.id)
+        if not (is_live and name in self._behind):
+            await self._mark(name, message.id)
 
     def _read(self, message: discord.Message, name: str) -> Inbound | None:
         """One that cannot be read must not stop those behind it."""
@@ -171,6 +201,10 @@ def _name(message: discord.Message) -> str:
     """The history does not say what kind of channel it is of, so the bookmark does."""
     kind: ChatType = "dm" if isinstance(message.channel, discord.DMChannel) else "channel"
     return f"{kind} {message.channel.id}"
+
+
+def _chat(name: str) -> int:
+    return int(name.partition(" ")[2])
 
 
 def _chat_type(name: str) -> ChatType:
