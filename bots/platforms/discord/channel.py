@@ -2,14 +2,15 @@
 
 Each send carries a nonce that follows from its row: for a few minutes Discord answers the same
 nonce with the message that is there. So a send whose outcome is unknown is sent again; where that
-may come too late, the channel's history is looked at first. Of a preview nobody knows the words any
+may come too late, the channel's history is looked at first: of what it holds since the message was
+promised, the same text counts as arrived. Of a preview nobody knows the words any
 more: if it is in doubt, its answer goes out under its nonce, and takes its place if it is there.
 """
 
 import asyncio
 import hashlib
 import io
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
@@ -17,6 +18,7 @@ import discord
 
 from bots.platforms.discord import faults
 from bots.platforms.discord.client import Client
+from bots.platforms.discord.history import Raw, said_in
 from bots.platforms.signs import Signs
 from bots.render import discord as rendering
 from core.domain.keys import Address
@@ -28,10 +30,15 @@ SEND_SECONDS = 10.0
 """An edit and a send, what a row may need, stay below the 24 s that delivery gives a row."""
 FETCH_SECONDS = 60.0
 NONCE_MINUTES = timedelta(minutes=2)
-"""Discord says «the past few minutes». https://docs.discord.com/developers/resources/message"""
+"""Discord says «the past few minutes». https://docs.discord.com/developers/resources/message
+Delivery sends within half a minute of asking, so two of them leave some time."""
+FORGOTTEN = timedelta(minutes=10)
+"""Of what was first tried that long ago the history is looked at, whether or not we know when."""
 NONCE_CHARACTERS = 25
-LOOKED_AT = 100
-"""So many of the channel's last messages."""
+CLOCKS_DIFFER = timedelta(minutes=5)
+"""Discord's and ours, at most."""
+LONGEST_TURN = timedelta(hours=1)
+"""An answer that takes a preview's place is as old as that, which is older than its promise."""
 LONGEST_LABEL, LONGEST_ID = 80, 100
 
 Result = TypeVar("Result")
@@ -50,6 +57,7 @@ class DiscordChannel:
         self._redact = redact
         self._clock = clock
         self._tried: dict[str, datetime] = {}
+        """When each nonce was first tried, or not yet."""
         self._doubtful: dict[str, str] = {}
         """The nonces of previews that are in doubt, by their rows."""
 
@@ -71,10 +79,11 @@ class DiscordChannel:
         await self._call(lambda: self._type(address))
 
     async def lookup(self, message: OutboxMessage, since: datetime) -> str | None:
-        """While Discord knows the nonce, it settles it better. Later, or if nobody knows since
-        when, the same text among ours since the message that is answered is taken for it."""
+        """While Discord knows the nonce, it settles it better. Later the same text among ours, of
+        the last hundred messages, is taken for it; not what is older than ``since`` or than the
+        message that is answered."""
         try:
-            return await self._call(lambda: self._look_up(message))
+            return await self._call(lambda: self._look_up(message, since))
         except PermanentError:
             return None
 
@@ -84,9 +93,8 @@ class DiscordChannel:
 
     async def _send(self, message: OutboxMessage) -> discord.Message:
         place = await self._place(message.address)
-        preview = self._doubtful.get(message.edits)
-        said = await self._say(place, message, preview or nonce_of(message))
-        if preview is None or _shows(said, message.part):
+        said = await self._say(place, message, self._nonce(message))
+        if message.edits not in self._doubtful or _shows(said, message.part):
             return said
         try:
             await said.edit(**_whole(message.part))
@@ -98,7 +106,9 @@ class DiscordChannel:
     async def _say(
         self, place: discord.PartialMessageable, message: OutboxMessage, nonce: str
     ) -> discord.Message:
-        self._tried[nonce] = self._clock.now()
+        now = self._clock.now()
+        self._tried = {name: at for name, at in self._tried.items() if at > now - FORGOTTEN}
+        self._tried.setdefault(nonce, now)
         return await place.send(
             message.part.text,
             nonce=nonce,
@@ -116,33 +126,29 @@ class DiscordChannel:
     async def _type(self, address: Address) -> None:
         await (await self._place(address)).typing()
 
-    async def _look_up(self, message: OutboxMessage) -> str | None:
+    async def _look_up(self, message: OutboxMessage, since: datetime) -> str | None:
+        """It was not tried before ``since``. What is not there now is tried anew, from now on."""
         if message.kind == "preview":
             self._doubtful[message.id] = nonce_of(message)
             return None
-        self._tried = _since(self._clock.now() - NONCE_MINUTES, self._tried)
-        nonces = {nonce_of(message), self._doubtful.get(message.edits, "")}
-        if nonces & self._tried.keys() or await self._is_young(message.address):
+        nonce, now = self._nonce(message), self._clock.now()
+        if now - NONCE_MINUTES < self._tried.setdefault(nonce, since) <= now:
             return None
-        return await self._find(message)
+        found = await self._find(message, since)
+        self._tried.pop(nonce, None)
+        return found
 
-    async def _is_young(self, address: Address) -> bool:
-        """Whether the message that is answered is: then no send of the answer is older."""
-        now = (await self._get_client()).now
-        if not address.reply_to or now is None:
-            return False
-        return discord.utils.snowflake_time(int(address.reply_to)) > now - NONCE_MINUTES
-
-    async def _find(self, message: OutboxMessage) -> str | None:
+    async def _find(self, message: OutboxMessage, since: datetime) -> str | None:
         client = await self._get_client()
-        place = client.get_partial_messageable(int(message.address.chat))
-        first = int(message.address.reply_to or 0)
+        first = max(_oldest(message, since), int(message.address.reply_to or 0))
         wanted = message.part.text.split()
-        async for said in place.history(limit=LOOKED_AT):
-            is_ours = client.user is not None and said.author.id == client.user.id
-            if is_ours and said.id > first and said.content.split() == wanted:
-                return str(said.id)
+        for number, raw in reversed((await said_in(client, int(message.address.chat))).items()):
+            if number > first and _is_by(client.user, raw) and _words(raw) == wanted:
+                return str(number)
         return None
+
+    def _nonce(self, message: OutboxMessage) -> str:
+        return self._doubtful.get(message.edits) or nonce_of(message)
 
     async def _fetch(self, attachment: Attachment, limit: int) -> bytes:
         chat, message_id, file_id = map(int, attachment.ref.split("/"))
@@ -187,8 +193,19 @@ def nonce_of(message: OutboxMessage) -> str:
     return hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()[:NONCE_CHARACTERS]
 
 
-def _since(moment: datetime, moments: Mapping[str, datetime]) -> dict[str, datetime]:
-    return {name: at for name, at in moments.items() if at > moment}
+def _oldest(message: OutboxMessage, since: datetime) -> int:
+    """As Discord numbers its messages by time."""
+    margin = CLOCKS_DIFFER + LONGEST_TURN if message.edits else CLOCKS_DIFFER
+    return discord.utils.time_snowflake(since - margin)
+
+
+def _is_by(person: discord.ClientUser | None, raw: Raw) -> bool:
+    author: Raw = raw.get("author") or {}
+    return person is not None and author.get("id") == str(person.id)
+
+
+def _words(raw: Raw) -> list[str]:
+    return str(raw.get("content", "")).split()
 
 
 def _shows(said: discord.Message, part: Part) -> bool:

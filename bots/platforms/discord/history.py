@@ -86,7 +86,7 @@ class History:
         return discord.utils.time_snowflake((client.now or self._clock.now()) - WINDOW)
 
 
-async def said_in(client: Client, chat: int, after: int | None = None) -> Mapping[int, Raw]:
+async def said_in(client: Client, chat: int, after: int | None = None) -> dict[int, Raw]:
     """By their ids, in the order in which it was said: what follows ``after``, or the last. Raises
     what the SDK does, and ValueError or LookupError for an answer that is not Discord's."""
     answer: object = await client.http.logs_from(chat, MOST, after=after)
