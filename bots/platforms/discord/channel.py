@@ -127,16 +127,14 @@ class DiscordChannel:
         await (await self._place(address)).typing()
 
     async def _look_up(self, message: OutboxMessage, since: datetime) -> str | None:
-        """It was not tried before ``since``. What is not there now is tried anew, from now on."""
+        """It was not tried before ``since``; of a process that has ended nobody knows it better."""
         if message.kind == "preview":
             self._doubtful[message.id] = nonce_of(message)
             return None
         nonce, now = self._nonce(message), self._clock.now()
         if now - NONCE_MINUTES < self._tried.setdefault(nonce, since) <= now:
             return None
-        found = await self._find(message, since)
-        self._tried.pop(nonce, None)
-        return found
+        return await self._find(message, since)
 
     async def _find(self, message: OutboxMessage, since: datetime) -> str | None:
         client = await self._get_client()
