@@ -101,9 +101,9 @@ async def test_a_chat_that_is_told_to_pause_pauses_alone_and_in_everything(
         await until(lambda: any(c.outcome.startswith("429") for c in tg.calls_of(method)))
         bob.says("two")
         await answered(house, bob, "re: two")
+        calls = calls_to(tg, ada.id)
         ada.says("three")
         await house.asked(3)
-        calls = calls_to(tg, ada.id)
         for _ in range(QUIET):
             await house.clock.sleep(1)
         assert calls_to(tg, ada.id) == calls
