@@ -13,6 +13,7 @@ from typing import Any
 
 import structlog
 
+from bots.platforms.patience import LONGEST_SECONDS
 from bots.platforms.slack.client import Answer, Client, next_cursor
 from bots.platforms.slack.faults import Fault, described, fault_of, seconds_of
 from bots.platforms.slack.intake import Intake
@@ -24,8 +25,6 @@ WINDOW = timedelta(days=7)
 OVERLAP = timedelta(minutes=10)
 PAGE = 200
 PAUSE_SECONDS = 5.0
-LONGEST_SECONDS = 60.0
-"""How long a place is left alone at most, whose history cannot be read."""
 MOST_WAITS = 5
 """How often Slack may put off a page, before the other places have their turn."""
 WRITE_SECONDS = 10.0
