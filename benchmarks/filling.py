@@ -42,7 +42,9 @@ async def relive(store: Store, commits: Sequence[Commit]) -> None:
         *begin, end = commits[first : first + STEPS_A_TURN]
         lease = Lease("benchmark", end.at)
         previews, _ = await asyncio.gather(
-            asyncio.gather(*(store.open_preview(_preview(row), lease) for row in end.outbox)),
+            asyncio.gather(
+                *(store.open_preview(_preview(row), lease, end.at) for row in end.outbox)
+            ),
             asyncio.gather(*(store.commit(commit) for commit in begin)),
         )
         await asyncio.gather(

@@ -81,7 +81,7 @@ class PlainText:
 
     async def typing(self, address: Address) -> None: ...
 
-    async def lookup(self, message: OutboxMessage) -> str | None:
+    async def lookup(self, message: OutboxMessage, since: datetime) -> str | None:
         return None
 
     async def fetch(self, attachment: Attachment, limit: int) -> bytes:

@@ -3,7 +3,7 @@
 All times are UTC. Every method raises what it names and nothing else.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from datetime import datetime
 from typing import Any, Literal, Protocol
 
@@ -205,7 +205,7 @@ class Quarantine(Protocol):
 class Claimed(msgspec.Struct, frozen=True, kw_only=True):
     """A row in the hands of who claimed it. ``position`` is its place in the outbox, which it keeps
     whatever becomes of its session; ``attempts`` counts this claim, from 1; ``doubts`` how often
-    its outcome was unknown.
+    its outcome was unknown; ``created_at`` is when it was promised.
 
     ``preview_id`` is the platform's id of the preview message that the row ``edits``, or of the
     preview itself; or empty.
@@ -214,6 +214,7 @@ class Claimed(msgspec.Struct, frozen=True, kw_only=True):
     message: OutboxMessage
     position: int
     attempts: int
+    created_at: datetime
     doubts: int = 0
     preview_id: str = ""
 
@@ -250,14 +251,18 @@ class Outbox(Protocol):
         ...
 
     async def unsettled(
-        self, now: datetime, limit: int = 100, platforms: Platforms = None
+        self,
+        now: datetime,
+        limit: int = 100,
+        platforms: Platforms = None,
+        beside: Collection[int] = (),
     ) -> tuple[Claimed, ...]:
         """Rows that are unknown, after first making unknown those whose claim's lease is over;
-        previews excepted. Oldest first."""
+        previews excepted. Oldest first, without those at the positions ``beside``."""
         ...
 
     async def open_preview(
-        self, message: OutboxMessage, lease: Lease
+        self, message: OutboxMessage, lease: Lease, at: datetime
     ) -> tuple[PreviewState, Claimed | None]:
         """Makes the preview's row, sending, where there is none: («opened», the row). Otherwise
         («sent», the row), or («lost», None) when it failed or its outcome is unknown. («held»,
@@ -446,9 +451,10 @@ class Channel(Protocol):
 
     async def typing(self, address: Address) -> None: ...
 
-    async def lookup(self, message: OutboxMessage) -> str | None:
+    async def lookup(self, message: OutboxMessage, since: datetime) -> str | None:
         """Settles an unknown send: the platform's id where it can be found out that it arrived,
-        None where it must be sent again."""
+        None where it must be sent again, which is done soon or asked again. It was promised at
+        ``since``, by our clock, and is nowhere before that."""
         ...
 
     async def fetch(self, attachment: Attachment, limit: int) -> bytes:

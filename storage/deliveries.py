@@ -1,6 +1,6 @@
 """The outbox in SQL: which row may go next, and what became of it; never sends."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -11,7 +11,7 @@ from core.domain.keys import platform_of_lane
 from core.domain.messages import OutboxMessage
 from core.ports import Claimed, Lease, Platforms, PreviewState
 from storage.codec import clean, micros
-from storage.engine import DialectName, first_part, insert, of_platforms
+from storage.engine import DialectName, first_part, insert, json_list, json_rows, of_platforms
 from storage.rows import Row, claimed, preview_claimed, preview_row
 from storage.tables import outbox
 
@@ -30,6 +30,7 @@ _ROW = (
     outbox.c.id,
     outbox.c.body,
     outbox.c.attempts,
+    outbox.c.created_at,
     outbox.c.doubts,
     sa.select(_preview.c.platform_id)
     .where(_preview.c.id == outbox.c.edits, _preview.c.state == "sent")
@@ -114,7 +115,13 @@ _NOT_KNOWN = (
     .values(**_doubted, error=sa.bindparam("why"))
 )
 _OLD_PREVIEW = (
-    sa.select(outbox.c.position, outbox.c.attempts, outbox.c.state, outbox.c.platform_id)
+    sa.select(
+        outbox.c.position,
+        outbox.c.attempts,
+        outbox.c.state,
+        outbox.c.created_at,
+        outbox.c.platform_id,
+    )
     .where(_of_id)
     .with_for_update()
 )
@@ -157,12 +164,21 @@ def claim(
     return _readable(connection, rows, begun=1)
 
 
-def unsettled(
-    connection: sa.Connection, now: datetime, limit: int, platforms: Platforms = None
-) -> list[Claimed]:
+def abandon(connection: sa.Connection, now: datetime) -> None:
     connection.execute(_ABANDON, {"now": micros(now)})
-    wanted = _UNKNOWN.where(of_platforms(outbox.c.lane, OF_LANE, platforms))
-    return _readable(connection, connection.execute(wanted, {"up_to": limit}).all())
+
+
+def doubtful(
+    connection: sa.Connection,
+    dialect: DialectName,
+    limit: int,
+    platforms: Platforms = None,
+    beside: Collection[int] = (),
+) -> list[Claimed]:
+    others = outbox.c.position.not_in(json_rows(dialect, "beside", int))
+    wanted = _UNKNOWN.where(of_platforms(outbox.c.lane, OF_LANE, platforms), others)
+    given = {"up_to": limit, "beside": json_list([place] for place in beside)}
+    return _readable(connection, connection.execute(wanted, given).all())
 
 
 def _readable(connection: sa.Connection, rows: Iterable[Any], begun: int = 0) -> list[Claimed]:
@@ -178,10 +194,14 @@ def _readable(connection: sa.Connection, rows: Iterable[Any], begun: int = 0) ->
 
 
 def open_preview(
-    connection: sa.Connection, dialect: DialectName, message: OutboxMessage, lease: Lease
+    connection: sa.Connection,
+    dialect: DialectName,
+    message: OutboxMessage,
+    lease: Lease,
+    at: datetime,
 ) -> tuple[PreviewState, Claimed | None]:
     """One that is pending again was proved not to be out: it is opened anew."""
-    row = preview_row(message, lease)
+    row = preview_row(message, lease, at)
     found = connection.execute(_OLD_PREVIEW, {"of_id": row["id"]}).mappings().first()
     old: Row | None = dict(found) if found else None
     if old is not None and old["state"] == "sent":
@@ -194,7 +214,8 @@ def open_preview(
         opening = insert(dialect, outbox).returning(outbox.c.position)
         row["position"] = connection.execute(opening, row).scalar_one()
     else:
-        row |= {"position": old["position"], "attempts": old["attempts"] + 1}
+        kept = {name: old[name] for name in ("position", "created_at")}
+        row |= kept | {"attempts": old["attempts"] + 1}
         again = {"owner": lease.owner, "lease_until": row["lease_until"]}
         connection.execute(_REOPEN, {**again, "of_position": old["position"]})
     return "opened", preview_claimed(message, row)

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from itertools import islice
 
@@ -306,7 +306,11 @@ class MemoryStore:
             kept.update({"holds": kept["kind"] != "preview", **changes})
 
     async def unsettled(
-        self, now: datetime, limit: int = 100, platforms: Platforms = None
+        self,
+        now: datetime,
+        limit: int = 100,
+        platforms: Platforms = None,
+        beside: Collection[int] = (),
     ) -> tuple[Claimed, ...]:
         await self._turn()
         for row in self._outbox.values():
@@ -315,14 +319,17 @@ class MemoryStore:
         open_rows = [
             row
             for row in self._outbox.values()
-            if row["holds"] and row["state"] == "unknown" and _of_lane(row["lane"], platforms)
+            if row["holds"]
+            and row["state"] == "unknown"
+            and row["position"] not in beside
+            and _of_lane(row["lane"], platforms)
         ]
         return tuple(self._claimed(row) for row in open_rows[:limit])
 
     async def open_preview(
-        self, message: OutboxMessage, lease: Lease
+        self, message: OutboxMessage, lease: Lease, at: datetime
     ) -> tuple[PreviewState, Claimed | None]:
-        row = preview_row(message, lease)
+        row = preview_row(message, lease, at)
         await self._turn()
         old = self._outbox.get(row["id"])
         if old is not None and old["state"] == "sent":
@@ -335,7 +342,8 @@ class MemoryStore:
         if old is None:
             self._promise(row)
         else:
-            old.update({**row, "position": old["position"], "attempts": old["attempts"] + 1})
+            kept = {name: old[name] for name in ("position", "created_at")}
+            old.update({**row, **kept, "attempts": old["attempts"] + 1})
         return "opened", preview_claimed(message, old or row)
 
     async def backlog(self) -> dict[str, int]:

@@ -1,6 +1,7 @@
 """A commit as rows, ready to be written; never knows which database will hold them."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -100,12 +101,12 @@ def outbox_row(made: OutboxMessage, at: int) -> Row:
     }
 
 
-def preview_row(made: OutboxMessage, lease: Lease) -> Row:
+def preview_row(made: OutboxMessage, lease: Lease, at: datetime) -> Row:
     """Its words are never kept: what is asked of the platform later is whether it arrived."""
     until = micros(lease.until)
     wordless = msgspec.structs.replace(made, part=Part(text="", plain=""))
     return {
-        **outbox_row(wordless, at=0),
+        **outbox_row(wordless, at=micros(at)),
         "kind": "preview",
         "state": "sending",
         "holds": True,
@@ -120,6 +121,7 @@ def preview_claimed(made: OutboxMessage, row: Mapping[str, Any]) -> Claimed:
         message=made,
         position=row["position"],
         attempts=row["attempts"],
+        created_at=moment(row["created_at"]),
         preview_id=row["platform_id"],
     )
 
@@ -131,6 +133,7 @@ def claimed(row: Mapping[str, Any], preview_id: str | None, attempts: int) -> Cl
         message=made,
         position=row["position"],
         attempts=attempts,
+        created_at=moment(row["created_at"]),
         doubts=row["doubts"],
         preview_id=preview_id or "",
     )

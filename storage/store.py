@@ -1,6 +1,6 @@
 """The store on a database: everything that must be in one transaction is; never holds a state."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -169,18 +169,24 @@ class SqlStore:
         await self._writer.do(deliveries.mark_unknown, deliveries.doubtful_row(row, error))
 
     async def unsettled(
-        self, now: datetime, limit: int = 100, platforms: Platforms = None
+        self,
+        now: datetime,
+        limit: int = 100,
+        platforms: Platforms = None,
+        beside: Collection[int] = (),
     ) -> tuple[Claimed, ...]:
-        return tuple(
-            await self._write(lambda link: deliveries.unsettled(link, now, limit, platforms))
-        )
+        def find(connection: sa.Connection) -> list[Claimed]:
+            deliveries.abandon(connection, now)
+            return deliveries.doubtful(connection, self._database.dialect, limit, platforms, beside)
+
+        return tuple(await self._write(find))
 
     async def open_preview(
-        self, message: OutboxMessage, lease: Lease
+        self, message: OutboxMessage, lease: Lease, at: datetime
     ) -> tuple[PreviewState, Claimed | None]:
         dialect = self._database.dialect
         return await self._write(
-            lambda connection: deliveries.open_preview(connection, dialect, message, lease)
+            lambda connection: deliveries.open_preview(connection, dialect, message, lease, at)
         )
 
     async def backlog(self) -> dict[str, int]:

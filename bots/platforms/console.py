@@ -116,7 +116,7 @@ class ConsoleChannel:
     async def typing(self, address: Address) -> None:
         """The growing answer says enough."""
 
-    async def lookup(self, message: OutboxMessage) -> str | None:
+    async def lookup(self, message: OutboxMessage, since: datetime) -> str | None:
         return None
 
     async def fetch(self, attachment: Attachment, limit: int) -> bytes:

@@ -1,6 +1,7 @@
 """The one exit: claims promised messages, paces, sends and settles them; it composes nothing."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Coroutine, Mapping
 from contextlib import suppress
 from datetime import timedelta
@@ -32,6 +33,9 @@ be out is never given up."""
 LONGEST_PAUSE = 300.0
 ASK_AGAIN = 5.0
 """Seconds after which a platform is asked again what it could not say of a message."""
+FRESH = 30.0
+"""Seconds for which its word counts that a message is not there; before one that was in doubt is
+sent later than that, it is asked once more."""
 
 log = structlog.get_logger(__name__)
 
@@ -60,8 +64,12 @@ class Delivery:
         the database says of their claims."""
         self._waiting = 0
         """How many of them have no place in the pace yet."""
-        self._ask_after: dict[int, float] = {}
-        """When, in the loop's time, it may be asked about a row again."""
+        self._unsaid: dict[int, float] = {}
+        """Until when, in the loop's time, nobody is asked about a row, since nobody could say."""
+        self._absent: dict[int, float] = {}
+        """Until when a row counts as one that did not arrive."""
+        self._failures = Counter[int]()
+        """Of rows that are still to be sent; how often they waited for a place is not in it."""
 
     def nudge(self) -> None:
         """There may be something to send."""
@@ -93,18 +101,24 @@ class Delivery:
 
         Raises StorageError.
         """
-        doubts = await self._outbox.unsettled(self._clock.now(), platforms=self._platforms)
+        self._unsaid, self._absent = _still(self._unsaid), _still(self._absent)
+        resting = self._in_hand | self._unsaid.keys()
+        doubts = await self._outbox.unsettled(
+            self._clock.now(), platforms=self._platforms, beside=resting
+        )
         for doubtful in doubts:
-            if self._may_ask(doubtful):
-                self._begin(doubtful, self._settle(doubtful))
+            self._begin(doubtful, self._settle(doubtful))
         room = MOST_WAITING - self._waiting
         if room <= 0:
             return False
-        began, now = asyncio.get_running_loop().time(), self._clock.now()
+        began, now = _time(), self._clock.now()
         claimed = await self._outbox.claim(now, self._holder.lease(now), room, self._platforms)
         for row in claimed:
-            self._waiting += 1
-            self._begin(row, self._deliver(row, began))
+            if row.doubts and row.position not in self._absent:
+                self._begin(row, self._ask_once_more(row))
+            else:
+                self._waiting += 1
+                self._begin(row, self._deliver(row, began))
         return bool(claimed)
 
     def _begin(self, row: Claimed, work: Coroutine[Any, Any, None]) -> None:
@@ -114,10 +128,6 @@ class Delivery:
         self._sends.add(task)
         task.add_done_callback(self._sends.discard)
         task.add_done_callback(lambda _: self._in_hand.discard(row.position))
-
-    def _may_ask(self, row: Claimed) -> bool:
-        at = self._ask_after.get(row.position, 0.0)
-        return row.position not in self._in_hand and asyncio.get_running_loop().time() >= at
 
     async def drain(self, seconds: float) -> None:
         """Sends what can be sent within that time; the rest keeps its place. Nothing is being sent
@@ -138,23 +148,15 @@ class Delivery:
         await asyncio.gather(*sends, return_exceptions=True)
 
     async def _settle(self, row: Claimed) -> None:
-        """A platform that will never say whether it arrived is one that cannot be asked."""
+        """Of a row in doubt."""
         message, now = row.message, self._clock.now()
         try:
-            async with asyncio.timeout(self._holder.seconds * SEND_SHARE):
-                found = await self._channels[message.address.platform].lookup(message)
-        except PermanentError as error:
-            log.warning("unknown send cannot be looked up", message=message.id, error=str(error))
-            found = None
+            found = await self._look_up(row)
         except Exception as error:  # noqa: BLE001 - the top of a task; the row stays in doubt
-            pause = getattr(error, "retry_after", None) or ASK_AGAIN
-            self._ask_after[row.position] = asyncio.get_running_loop().time() + pause
-            log.warning("unknown send not settled yet", message=message.id, error=repr(error))
+            self._unsaid[row.position] = _time() + _pause_of(error)
             return
-        self._ask_after.pop(row.position, None)
-        log.info("unknown send settled", message=message.id, arrived=found is not None)
         if found is not None:
-            await insist(self._clock, lambda: self._outbox.sent(row, found, now))
+            await self._sent(row, found)
         elif message.kind == "preview":
             why = "nobody knows whether it arrived"
             await insist(self._clock, lambda: self._outbox.give_up(row, why, now))
@@ -164,19 +166,58 @@ class Delivery:
             await self._again(row, TransientError("nobody knows whether it arrived"))
         self.nudge()
 
+    async def _ask_once_more(self, row: Claimed) -> None:
+        """It is to be sent again, long after it was not there, or after the process that looked has
+        ended: the platform may not know any more that it is the same message."""
+        try:
+            found = await self._look_up(row)
+        except asyncio.CancelledError:
+            await self._cut_short(row)
+            raise
+        except Exception as error:  # noqa: BLE001 - the top of a task; the row is sent later
+            await self._put_back(row, _pause_of(error), repr(error))
+        else:
+            if found is None:
+                await self._put_back(row, 0.0, "it did not arrive")
+            else:
+                await self._sent(row, found)
+        self.nudge()
+
+    async def _look_up(self, row: Claimed) -> str | None:
+        """A platform that will never say whether it arrived is one that cannot be asked."""
+        message = row.message
+        channel = self._channels[message.address.platform]
+        try:
+            async with asyncio.timeout(self._holder.seconds * SEND_SHARE):
+                found = await channel.lookup(message, row.created_at)
+        except PermanentError as error:
+            log.warning("unknown send cannot be looked up", message=message.id, error=str(error))
+            found = None
+        except Exception as error:
+            log.warning("unknown send not settled yet", message=message.id, error=repr(error))
+            raise
+        log.info("unknown send settled", message=message.id, arrived=found is not None)
+        if found is None:
+            self._absent[row.position] = _time() + FRESH
+        return found
+
     async def _deliver(self, row: Claimed, began: float) -> None:
         """``began`` is when it was claimed, in the loop's time."""
         try:
             placed = await self._placed(row, began + self._holder.seconds * WAIT_SHARE)
         finally:
             self._waiting -= 1
-        await (self._send_and_settle(row) if placed else self._put_back(row))
+        if placed:
+            await self._send_and_settle(row)
+        else:
+            pause = max(PUT_BACK, self._limiter.blocked_for(row.message.address))
+            await self._put_back(row, pause, "no place yet")
         self.nudge()
 
     async def _placed(self, row: Claimed, until: float) -> bool:
         """Whether it has a place in the pace early enough for its send to end before its claim."""
-        address, loop = row.message.address, asyncio.get_running_loop()
-        if loop.time() + self._limiter.blocked_for(address) >= until:
+        address = row.message.address
+        if _time() + self._limiter.blocked_for(address) >= until:
             return False
         try:
             async with asyncio.timeout_at(until):
@@ -184,17 +225,20 @@ class Delivery:
         except TimeoutError:
             return False
         except asyncio.CancelledError:
-            with suppress(StorageError):
-                await self._outbox.retry(row, self._clock.now(), "cut short by a stop")
+            await self._cut_short(row)
             raise
         return True
 
-    async def _put_back(self, row: Claimed) -> None:
+    async def _cut_short(self, row: Claimed) -> None:
         """Nothing was sent."""
-        pause = max(PUT_BACK, self._limiter.blocked_for(row.message.address))
+        with suppress(StorageError):
+            await self._outbox.retry(row, self._clock.now(), "cut short by a stop")
+
+    async def _put_back(self, row: Claimed, pause: float, why: str) -> None:
+        """Nothing was sent, and nothing failed."""
         again = self._clock.now() + timedelta(seconds=pause)
-        log.info("no place yet", message=row.message.id, pause=pause)
-        await insist(self._clock, lambda: self._outbox.retry(row, again, "no place yet"))
+        log.info("put back", message=row.message.id, why=why, pause=pause)
+        await insist(self._clock, lambda: self._outbox.retry(row, again, why))
 
     async def _send_and_settle(self, row: Claimed) -> None:
         try:
@@ -213,11 +257,16 @@ class Delivery:
             reason = str(error) or "no answer in time"
             await insist(self._clock, lambda: self._outbox.unknown(row, reason))
         else:
-            now = self._clock.now()
-            await insist(self._clock, lambda: self._outbox.sent(row, platform_id, now))
+            await self._sent(row, platform_id)
+
+    async def _sent(self, row: Claimed, platform_id: str) -> None:
+        now = self._clock.now()
+        self._failures.pop(row.position, None)
+        await insist(self._clock, lambda: self._outbox.sent(row, platform_id, now))
 
     async def _give_up(self, row: Claimed, reason: str) -> None:
         now = self._clock.now()
+        self._failures.pop(row.position, None)
         log.error("message given up", message=row.message.id, error=reason)
         await insist(self._clock, lambda: self._outbox.give_up(row, reason, now))
 
@@ -244,6 +293,23 @@ class Delivery:
         now = self._clock.now()
         if error.retry_after is not None:
             self._limiter.block(message.address, error.retry_after)
-        pause = timedelta(seconds=error.retry_after or backoff(row.attempts, LONGEST_PAUSE))
+        self._failures[row.position] += 1
+        growing = backoff(self._failures[row.position], LONGEST_PAUSE)
+        pause = timedelta(seconds=error.retry_after or growing)
         log.warning("not sent yet", message=message.id, error=str(error), pause=pause.seconds)
         await insist(self._clock, lambda: self._outbox.retry(row, now + pause, str(error)))
+
+
+def _time() -> float:
+    """The loop's, which no correction of a clock moves."""
+    return asyncio.get_running_loop().time()
+
+
+def _still(ends: Mapping[int, float]) -> dict[int, float]:
+    now = _time()
+    return {position: end for position, end in ends.items() if end > now}
+
+
+def _pause_of(error: Exception) -> float:
+    """Seconds after which it may be asked again."""
+    return getattr(error, "retry_after", None) or ASK_AGAIN

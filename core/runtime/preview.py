@@ -152,9 +152,8 @@ class Preview:
             id=self._message_id, key=self._key, address=self._address, kind="preview", part=part
         )
         try:
-            state, row = await stage.outbox.open_preview(
-                message, stage.holder.lease(stage.clock.now())
-            )
+            now = stage.clock.now()
+            state, row = await stage.outbox.open_preview(message, stage.holder.lease(now), now)
         except StorageError as error:
             log.warning("no preview", message=self._message_id, error=str(error))
             return False

@@ -106,7 +106,7 @@ class Room:
     async def typing(self, address: Address) -> None:
         pass
 
-    async def lookup(self, message: OutboxMessage) -> str | None:
+    async def lookup(self, message: OutboxMessage, since: datetime) -> str | None:
         return None
 
     async def fetch(self, attachment: Attachment, limit: int) -> bytes:

@@ -16,6 +16,7 @@ from core.domain.messages import Inbound, OutboxMessage, Part
 from core.errors import PermanentError, TransientError, UnknownOutcomeError
 from core.ports import Channel
 from tests.bookmarks import no_bookmarks
+from tests.contract.values import LONG_AGO
 from tests.standins.base import StandIn
 from tests.standins.discord import DiscordStandIn
 from tests.standins.faults import BAD_GATEWAY, Fault, Refuse, Reset, StoreThenCut, too_many
@@ -292,4 +293,7 @@ async def test_an_edit_may_be_repeated_after_a_cut(place: Place) -> None:
 
 async def test_a_doubtful_send_is_looked_up_or_has_to_be_repeated(place: Place) -> None:
     shown = await place.say(plain("hello"))
-    assert await place.channel.lookup(row(place.address, plain("hello"), 0)) in (None, shown)
+    assert await place.channel.lookup(row(place.address, plain("hello"), 0), LONG_AGO) in (
+        None,
+        shown,
+    )

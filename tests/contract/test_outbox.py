@@ -27,7 +27,7 @@ async def names(store: Store, now: float = 0) -> list[str]:
 
 
 async def opens(store: Store, preview: OutboxMessage, until: float = 30) -> Claimed:
-    state, row = await store.open_preview(preview, lease(until=until))
+    state, row = await store.open_preview(preview, lease(until=until), at())
     assert state == "opened"
     assert row is not None
     return row
@@ -57,7 +57,9 @@ LOST, HELD = ("lost", None), ("held", None)
 async def test_a_claimed_row_is_the_message_as_it_was_promised(store: Store) -> None:
     await put(store, letter("a"))
     (claimed,) = await store.claim(at(), lease())
-    assert claimed == Claimed(message=letter("a"), position=claimed.position, attempts=1)
+    assert claimed == Claimed(
+        message=letter("a"), position=claimed.position, attempts=1, created_at=at()
+    )
     assert await store.claim(at(), lease()) == ()
 
 
@@ -150,7 +152,7 @@ async def test_the_backlog_counts_what_is_not_sent(store: Store) -> None:
     await store.give_up(m1, "blocked", at())
     await store.unknown(m2, "broken")
     await store.retry(m3, at(9), "429")
-    await store.open_preview(letter("p", "chat9", kind="preview"), lease())
+    await store.open_preview(letter("p", "chat9", kind="preview"), lease(), at())
     assert await store.backlog() == {"failed": 1, "unknown": 1, "pending": 2, "sending": 1}
 
 
@@ -158,7 +160,7 @@ async def test_a_preview_is_opened_once_and_its_message_found_again(store: Store
     opened = await opens(store, PREVIEW)
     await store.sent(opened, "77", at())
     shown = replace(opened, preview_id="77")
-    assert await store.open_preview(PREVIEW, lease("there")) == ("sent", shown)
+    assert await store.open_preview(PREVIEW, lease("there"), at()) == ("sent", shown)
     await put(store, letter("a", edits="p"))
     (claimed,) = await store.claim(at(), lease())
     assert (claimed.message, claimed.preview_id) == (letter("a", edits="p"), "77")
@@ -171,7 +173,7 @@ async def test_a_preview_holds_up_its_lane_until_it_is_known_whether_it_arrived(
     await put(store, letter("a", edits="p"))
     assert await names(store) == []
     await store.unknown(opened, "the connection broke")
-    assert await store.open_preview(PREVIEW, lease()) == LOST
+    assert await store.open_preview(PREVIEW, lease(), at()) == LOST
     assert await names(store) == []
     (doubtful,) = await store.unsettled(at(1))
     assert doubtful.message == replace(PREVIEW, part=Part(text="", plain=""))
@@ -184,7 +186,7 @@ async def test_a_preview_whose_sender_died_and_that_arrived_is_edited(store: Sto
     await opens(store, PREVIEW)
     await put(store, letter("a", edits="p"))
     (doubtful,) = await store.unsettled(at(30))
-    assert await store.open_preview(PREVIEW, lease()) == LOST
+    assert await store.open_preview(PREVIEW, lease(), at()) == LOST
     await store.sent(doubtful, "77", at(30))
     (claimed,) = await store.claim(at(30), lease())
     assert (claimed.message.id, claimed.preview_id) == ("a", "77")
@@ -194,7 +196,7 @@ async def test_a_preview_of_which_nobody_knows_what_it_shows_is_lost(store: Stor
     opened = await opens(store, PREVIEW)
     await store.sent(opened, "77", at())
     await store.unknown(opened, "an edit was cut short")
-    assert await store.open_preview(PREVIEW, lease()) == LOST
+    assert await store.open_preview(PREVIEW, lease(), at()) == LOST
     await put(store, letter("a", edits="p"))
     (claimed,) = await store.claim(at(), lease())
     assert claimed.preview_id == "", "the answer is a message of its own"
@@ -202,7 +204,7 @@ async def test_a_preview_of_which_nobody_knows_what_it_shows_is_lost(store: Stor
 
 async def test_a_preview_that_failed_is_lost(store: Store) -> None:
     await store.give_up(await opens(store, PREVIEW), "blocked", at())
-    assert await store.open_preview(PREVIEW, lease()) == LOST
+    assert await store.open_preview(PREVIEW, lease(), at()) == LOST
 
 
 async def test_a_preview_that_was_proved_not_to_be_out_is_opened_anew(store: Store) -> None:
@@ -215,11 +217,14 @@ async def test_a_preview_that_was_proved_not_to_be_out_is_opened_anew(store: Sto
     second = await opens(store, PREVIEW)
     assert (second.position, second.attempts) == (first.position, 2)
     await store.sent(second, "77", at())
-    assert await store.open_preview(PREVIEW, lease()) == ("sent", replace(second, preview_id="77"))
+    assert await store.open_preview(PREVIEW, lease(), at()) == (
+        "sent",
+        replace(second, preview_id="77"),
+    )
 
 
 async def test_what_is_said_of_an_unknown_row_is_ignored(store: Store) -> None:
-    nobody = Claimed(message=letter("nobody"), position=999, attempts=1)
+    nobody = Claimed(message=letter("nobody"), position=999, attempts=1, created_at=at())
     await store.sent(nobody, "1", at())
     await store.retry(nobody, at(), "")
     await store.unknown(nobody, "")
@@ -259,8 +264,8 @@ async def test_a_process_sees_only_the_rows_of_its_platforms(store: Store) -> No
 async def test_a_preview_does_not_overtake_an_older_message_of_its_lane(store: Store) -> None:
     preview = letter("p", "a", kind="preview")
     await put(store, letter("a1", "a"))
-    assert await store.open_preview(preview, lease()) == HELD
+    assert await store.open_preview(preview, lease(), at()) == HELD
     claimed = await claims(store)
-    assert await store.open_preview(preview, lease()) == HELD
+    assert await store.open_preview(preview, lease(), at()) == HELD
     await store.sent(claimed["a1"], "5", at())
     await opens(store, preview)

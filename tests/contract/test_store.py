@@ -349,7 +349,7 @@ async def test_what_follows_a_log_that_is_set_aside_is_there_with_it_or_neither(
 
 async def test_a_message_set_aside_still_finds_its_preview(store: Store) -> None:
     preview = letter("p", kind="preview")
-    _, opened = await store.open_preview(preview, lease())
+    _, opened = await store.open_preview(preview, lease(), at())
     assert opened
     await store.sent(opened, "77", at())
     await store.commit(commit(KEY, 0, said(), outbox=(letter("a", edits="p"),)))
@@ -357,7 +357,7 @@ async def test_a_message_set_aside_still_finds_its_preview(store: Store) -> None
     (claimed,) = await store.claim(at(), lease())
     assert claimed.preview_id == "77"
     await store.sent(claimed, "78", at())
-    state, again = await store.open_preview(preview, lease())
+    state, again = await store.open_preview(preview, lease(), at())
     assert state == "opened"
     assert again
     assert again.position != opened.position

@@ -13,6 +13,7 @@ from core.ports import Commit, InboxId, Lease, SessionStore
 
 KEY = "agent:main:telegram:dm:7"
 OTHER = "agent:main:telegram:dm:8"
+LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 
 
 def at(seconds: float = 0) -> datetime:

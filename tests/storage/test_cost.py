@@ -52,7 +52,10 @@ def _history(connection: sa.Connection, first: int, last: int) -> None:
     steps = range(first, last)
     _apply(connection, *map(_step, steps), *map(_other, steps))
     places = connection.execute(sa.select(outbox.c.position).where(outbox.c.state != "sent"))
-    claims = [Claimed(message=letter("a"), position=one, attempts=0) for one in places.scalars()]
+    claims = [
+        Claimed(message=letter("a"), position=one, attempts=0, created_at=at())
+        for one in places.scalars()
+    ]
     deliveries.mark_sent(connection, [deliveries.sent_row(row, "1", at()) for row in claims])
 
 
@@ -76,7 +79,8 @@ def _cost(connection: sa.Connection, work: Work) -> int:
 
 POLLS: dict[str, Work] = {
     "claim": lambda link: deliveries.claim(link, at(), lease(), 100),
-    "unsettled": lambda link: deliveries.unsettled(link, at(), 100),
+    "abandon": lambda link: deliveries.abandon(link, at()),
+    "doubtful": lambda link: deliveries.doubtful(link, "sqlite", 100),
     "backlog": deliveries.backlog,
     "undelivered": lambda link: deliveries.undelivered(link, "sqlite"),
     "ledger": ledger.read,

@@ -114,7 +114,9 @@ async def test_nothing_comes_after_the_counts_that_others_wait_for(
     await asyncio.gather(
         store.commit(commit(KEY, 0, said(), inbox=update())),
         store.renew((KEY,), lease()),
-        store.sent(Claimed(message=letter("a"), position=1, attempts=1), "1", at()),
+        store.sent(
+            Claimed(message=letter("a"), position=1, attempts=1, created_at=at()), "1", at()
+        ),
     )
     verbs = [statement.split()[:3] for statement in counted.statements]
     assert counted.transactions == 1

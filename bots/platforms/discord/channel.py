@@ -70,7 +70,7 @@ class DiscordChannel:
     async def typing(self, address: Address) -> None:
         await self._call(lambda: self._type(address))
 
-    async def lookup(self, message: OutboxMessage) -> str | None:
+    async def lookup(self, message: OutboxMessage, since: datetime) -> str | None:
         """While Discord knows the nonce, it settles it better. Later, or if nobody knows since
         when, the same text among ours since the message that is answered is taken for it."""
         try:

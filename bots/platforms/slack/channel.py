@@ -1,7 +1,7 @@
 """Says what was promised, in Slack's own calls; it never repeats one that may have arrived."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
 import structlog
@@ -62,7 +62,7 @@ class SlackChannel:
         except PermanentError as error:
             log.debug("no status", error=str(error))
 
-    async def lookup(self, message: OutboxMessage) -> str | None:
+    async def lookup(self, message: OutboxMessage, since: datetime) -> str | None:
         """By the id that each message carries, as far back as a day."""
         try:
             return await self._call(lambda: self._by_id(message))

@@ -1,6 +1,7 @@
 """Says what was promised, in Telegram's own calls; it never repeats one that may have arrived."""
 
 from collections.abc import Awaitable, Callable
+from datetime import datetime
 from typing import Any, TypeVar
 
 import structlog
@@ -57,7 +58,7 @@ class TelegramChannel:
             )
         )
 
-    async def lookup(self, message: OutboxMessage) -> str | None:
+    async def lookup(self, message: OutboxMessage, since: datetime) -> str | None:
         """Telegram has no way to ask."""
 
     async def fetch(self, attachment: Attachment, limit: int) -> bytes:

@@ -4,6 +4,7 @@ import asyncio
 import inspect
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime
 from functools import partial
 from itertools import count
 from typing import Any, cast
@@ -102,7 +103,7 @@ class Chat:
     async def typing(self, address: Address) -> None:
         self._note("typing", "")
 
-    async def lookup(self, message: OutboxMessage) -> str | None:
+    async def lookup(self, message: OutboxMessage, since: datetime) -> str | None:
         self._note("lookup", message.part.text)
         await asyncio.sleep(self.lookup_seconds)
         if self.lookup_faults:

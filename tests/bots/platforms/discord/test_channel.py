@@ -13,6 +13,7 @@ from core.domain.keys import Address
 from core.domain.messages import Button, OutboxMessage, Part
 from core.errors import PermanentError, StillhereError, TransientError, UnknownOutcomeError
 from tests.bots.platforms.discord.kit import CHANNEL, FOREIGN, THREAD, Bench
+from tests.contract.values import LONG_AGO
 from tests.standins.discord import DiscordStandIn
 from tests.standins.discord_user import User
 from tests.standins.faults import (
@@ -134,7 +135,7 @@ async def test_a_doubtful_send_is_sent_again_and_said_once(
     message = row(plain("once"), here)
     with pytest.raises(UnknownOutcomeError):
         await channel.send(message)
-    assert await channel.lookup(message) is None
+    assert await channel.lookup(message, LONG_AGO) is None
     sent = await channel.send(message)
     assert (ada.bot_texts(), sent) == (["once"], str(ada.chat[-1].id))
     assert bench.place.calls_of("get_messages") == []
@@ -166,7 +167,7 @@ async def test_an_answer_takes_the_place_of_a_doubtful_preview(
 ) -> None:
     await says_half(bench, here, fault)
     after = Bench(bench.place)
-    assert await after.adapter.channel.lookup(preview(here)) is None
+    assert await after.adapter.channel.lookup(preview(here), LONG_AGO) is None
     steered = replace(here, reply_to=str(ada.says("and one more thing").id))
     sent = await after.adapter.channel.send(answer(steered))
     await after.adapter.close()
@@ -189,7 +190,7 @@ async def test_an_answer_whose_doubtful_preview_is_gone_arrives(
     bench: Bench, channel: DiscordChannel, here: Address, ada: User
 ) -> None:
     await says_half(bench, here, StoreThenCut())
-    await channel.lookup(preview(here))
+    await channel.lookup(preview(here), LONG_AGO)
     bench.place.faults.next("edit_message", coded(404, 10008, "Unknown Message"))
     await channel.send(answer(here))
     assert ada.bot_texts() == ["all of", "all of it"]
@@ -199,13 +200,13 @@ async def test_a_doubtful_answer_in_a_previews_place_is_said_once(
     bench: Bench, channel: DiscordChannel, here: Address, ada: User
 ) -> None:
     await says_half(bench, here, StoreThenCut())
-    await channel.lookup(preview(here))
+    await channel.lookup(preview(here), LONG_AGO)
     bench.place.faults.next("create_message", StoreThenCut())
     bench.place.faults.next("edit_message", StoreThenCut())
     for _ in range(2):
         with pytest.raises(UnknownOutcomeError):
             await channel.send(answer(here))
-        assert await channel.lookup(answer(here)) is None
+        assert await channel.lookup(answer(here), LONG_AGO) is None
     await channel.send(answer(here))
     assert ada.bot_texts() == ["all of it"]
 
@@ -218,7 +219,7 @@ async def test_after_a_short_while_the_nonce_knows_what_arrived(
     after = Bench(bench.place, bench.store)
     for number in (1, 2):
         message = row(plain("ok"), here, number)
-        assert await after.adapter.channel.lookup(message) is None
+        assert await after.adapter.channel.lookup(message, LONG_AGO) is None
         await after.adapter.channel.send(message)
     await after.adapter.close()
     assert ada.bot_texts() == ["ok", "ok"]
@@ -237,10 +238,10 @@ async def test_after_a_long_while_the_history_knows_what_arrived(place: DiscordS
     ada.says("never said")
     after = Bench(place, before.store)
     lookup = after.adapter.channel.lookup
-    assert await lookup(row(plain("ok"), second, 2)) == sent
-    assert await lookup(row(plain("never said"), second, 3)) is None
+    assert await lookup(row(plain("ok"), second, 2), LONG_AGO) == sent
+    assert await lookup(row(plain("never said"), second, 3), LONG_AGO) is None
     third = replace(first, reply_to=str(ada.says("and again?").id))
-    assert await lookup(row(plain("ok"), third, 4)) is None
+    assert await lookup(row(plain("ok"), third, 4), LONG_AGO) is None
     await after.adapter.close()
 
 
@@ -257,7 +258,7 @@ async def test_a_row_that_only_has_an_old_ones_name_is_said(
 async def test_a_history_that_is_closed_to_us_settles_nothing(
     channel: DiscordChannel, ada: User
 ) -> None:
-    assert await channel.lookup(row(plain("hi"), there(FOREIGN))) is None
+    assert await channel.lookup(row(plain("hi"), there(FOREIGN)), LONG_AGO) is None
 
 
 async def test_a_history_out_of_reach_leaves_it_open(
@@ -265,7 +266,7 @@ async def test_a_history_out_of_reach_leaves_it_open(
 ) -> None:
     bench.place.faults.next("get_messages", BAD_GATEWAY)
     with pytest.raises(UnknownOutcomeError):
-        await channel.lookup(row(plain("hi"), replace(here, reply_to="")))
+        await channel.lookup(row(plain("hi"), replace(here, reply_to="")), LONG_AGO)
 
 
 def sends(channel: DiscordChannel, here: Address, _: str) -> Awaitable[object]:

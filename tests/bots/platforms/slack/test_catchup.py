@@ -9,6 +9,7 @@ import pytest
 from core.errors import StorageError
 from storage.memory import MemoryStore
 from tests.bots.platforms.slack.kit import CHANNEL, Bench, Inbox, here, plain, row, served, socketed
+from tests.contract.values import LONG_AGO
 from tests.standins.faults import BAD_GATEWAY, too_many
 from tests.standins.slack import SlackStandIn
 from tests.standins.slack_user import User
@@ -215,5 +216,5 @@ async def test_a_clock_that_is_wrong_loses_nothing(life: Life, ada: User) -> Non
     await bench.adapter.start()
     await bench.takes(2)
     sent = await bench.channel.send(row(plain("hi"), here()))
-    assert await bench.channel.lookup(row(plain("hi"), here())) == sent
+    assert await bench.channel.lookup(row(plain("hi"), here()), LONG_AGO) == sent
     await bench.adapter.close()

@@ -14,6 +14,7 @@ from core.domain.messages import Button, OutboxMessage, Part
 from core.errors import PermanentError, StillhereError, TransientError, UnknownOutcomeError
 from core.ports import Channel
 from tests.bots.platforms.slack.kit import CHANNEL, Bench, here, plain, row
+from tests.contract.values import LONG_AGO
 from tests.standins.faults import (
     BAD_GATEWAY,
     GARBAGE,
@@ -201,7 +202,7 @@ async def test_a_preview_in_doubt_becomes_the_answer(
     answer = msgspec.structs.replace(row(plain("Let me see"), address), edits="k:p")
     ts = await later.channel.send(answer)
     assert (ada.bot_texts(), ada.chat[-1].ts) == (["Let me see"], ts)
-    assert await later.channel.lookup(answer) == ts
+    assert await later.channel.lookup(answer, LONG_AGO) == ts
     again = msgspec.structs.replace(row(plain("And"), address, "k@2"), edits="k:other")
     await later.channel.send(again)
     assert ada.bot_texts() == ["Let me see", "And"]
@@ -288,16 +289,16 @@ async def test_what_slack_refuses_of_a_status_is_no_trouble(bench: Bench, ada: U
 async def test_a_send_in_doubt_is_found_by_its_id(channel: Channel, ada: User) -> None:
     for number in range(150):
         await channel.send(row(plain(f"m{number}"), here(), f"k@{number}"))
-    found = [await channel.lookup(row(plain("?"), here(), f"k@{n}")) for n in (0, 149)]
+    found = [await channel.lookup(row(plain("?"), here(), f"k@{n}"), LONG_AGO) for n in (0, 149)]
     assert found == [ada.chat[1].ts, ada.chat[150].ts]
-    assert await channel.lookup(row(plain("?"), here(), "k@150")) is None
+    assert await channel.lookup(row(plain("?"), here(), "k@150"), LONG_AGO) is None
 
 
 async def test_a_send_in_doubt_is_found_in_its_thread(channel: Channel, ada: User) -> None:
     address = here(ada.dm, ada.chat[0].ts)
     ts = await channel.send(row(plain("in the thread"), address, "k@1"))
-    assert await channel.lookup(row(plain("?"), address, "k@1")) == ts
-    assert await channel.lookup(row(plain("?"), here(), "k@1")) is None
+    assert await channel.lookup(row(plain("?"), address, "k@1"), LONG_AGO) == ts
+    assert await channel.lookup(row(plain("?"), here(), "k@1"), LONG_AGO) is None
 
 
 @pytest.mark.parametrize("fault", [StoreThenCut(), Reset()], ids=["stored", "not stored"])
@@ -308,7 +309,7 @@ async def test_a_cut_send_ends_as_one_message(
     message = row(plain("hi"), here())
     with pytest.raises(UnknownOutcomeError):
         await channel.send(message)
-    if await channel.lookup(message) is None:
+    if await channel.lookup(message, LONG_AGO) is None:
         await channel.send(message)
     assert ada.bot_texts() == ["hi"]
 
@@ -317,15 +318,15 @@ async def test_a_history_that_is_kept_from_us_does_not_hold_up_an_answer(
     bench: Bench, channel: Channel
 ) -> None:
     bench.slack.scopes = frozenset({"chat:write"})
-    assert await channel.lookup(row(plain("hi"), here())) is None
+    assert await channel.lookup(row(plain("hi"), here()), LONG_AGO) is None
 
 
 async def test_a_look_that_fails_settles_nothing(bench: Bench, channel: Channel) -> None:
     bench.slack.faults.next("conversations.history", too_many(17), BAD_GATEWAY)
     with pytest.raises(TransientError):
-        await channel.lookup(row(plain("hi"), here()))
+        await channel.lookup(row(plain("hi"), here()), LONG_AGO)
     with pytest.raises(UnknownOutcomeError):
-        await channel.lookup(row(plain("hi"), here()))
+        await channel.lookup(row(plain("hi"), here()), LONG_AGO)
 
 
 async def test_refused_blocks_are_left_out_once(bench: Bench, ada: User) -> None:

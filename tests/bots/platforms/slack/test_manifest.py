@@ -12,6 +12,7 @@ from msgspec import Meta
 from bots.platforms.slack.manifest import EVENTS, SCOPES, manifest
 from core.errors import UnknownOutcomeError
 from tests.bots.platforms.slack.kit import CHANNEL, here, plain, row, socketed
+from tests.contract.values import LONG_AGO
 from tests.standins.faults import StoreThenCut
 from tests.standins.slack import SlackStandIn
 from tests.standins.slack_methods import SCOPES as NEEDED
@@ -144,7 +145,7 @@ async def test_what_it_grants_is_enough_and_all_of_it_is_used(
         slack.faults.next("chat.postMessage", StoreThenCut())
         with pytest.raises(UnknownOutcomeError):
             await bench.channel.send(message)
-        assert await bench.channel.lookup(message)
+        assert await bench.channel.lookup(message, LONG_AGO)
         await bench.channel.typing(message.address)
         await slack.drop_sockets()
         await slack.wait_for(lambda: slack.calls_of("conversations.history"))

@@ -11,6 +11,7 @@ from core.domain.messages import Attachment, OutboxMessage, Part
 from core.errors import PermanentError, StillhereError, TransientError, UnknownOutcomeError
 from core.ports import Channel
 from tests.bots.platforms.telegram.kit import GROUP, Bench
+from tests.contract.values import LONG_AGO
 from tests.standins.faults import (
     BAD_GATEWAY,
     GARBAGE,
@@ -251,7 +252,7 @@ async def test_an_error_shows_no_token(tg: TelegramStandIn) -> None:
 
 
 async def test_nobody_can_say_whether_a_message_arrived(bench: Bench) -> None:
-    assert await bench.adapter.channel.lookup(row(plain("hi"))) is None
+    assert await bench.adapter.channel.lookup(row(plain("hi")), LONG_AGO) is None
     assert bench.tg.calls == []
 
 
