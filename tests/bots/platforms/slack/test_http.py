@@ -44,6 +44,15 @@ async def test_messages_commands_and_presses_are_taken(at: tuple[Bench, str], ad
     assert bench.slack.events.posts == [200] * 4
 
 
+async def test_half_an_emoji_is_taken_and_acknowledged(at: tuple[Bench, str], ada: User) -> None:
+    bench, _ = at
+    ada.says("cut \ud83d")
+    (taken,) = await bench.takes()
+    assert taken.text.startswith("cut ")
+    await bench.slack.wait_for(lambda: bench.slack.events.taken)
+    assert bench.slack.events.posts == [200]
+
+
 async def test_what_is_not_stored_is_not_acknowledged(at: tuple[Bench, str], ada: User) -> None:
     bench, _ = at
     bench.slack.events.ack_seconds = 0.5
