@@ -92,9 +92,7 @@ class CatchUp:
             self._failures.pop(place, None)
             self._places.caught_up(place, newest, fall)
 
-    async def _put_off(
-        self, place: str, fall: int, fault: Fault, rests: asyncio.TaskGroup
-    ) -> None:
+    async def _put_off(self, place: str, fall: int, fault: Fault, rests: asyncio.TaskGroup) -> None:
         """It stays behind, and the others go on. A place that Slack keeps from us is left alone; a
         token that it refuses is not tried again until events may have been missed again."""
         match fault:
@@ -162,7 +160,6 @@ class CatchUp:
             asked["cursor"] = next_cursor(answer)
             if not asked["cursor"]:
                 return
-
 
     async def _page(self, method: str, asked: dict[str, Any]) -> Answer:
         """Slack wants a method to be left alone, not a place: what was read of it is kept."""

@@ -1,8 +1,8 @@
 """Knows which conversations there are and up to where each is on disk; it reads no history.
 
 A place is a channel's id, or a channel's and a thread's with a colon between them. Its mark may lag
-behind and never runs ahead: while a place is behind, what comes live does not move its mark. A place
-may fall behind once more while its history is read; that reading does not count then.
+behind and never runs ahead: while a place is behind, what comes live does not move its mark. Where
+one falls behind again while its history is read, that reading does not count.
 """
 
 from collections.abc import Iterable
@@ -46,6 +46,9 @@ class Places:
         """Those whose messages are the newest come first."""
         return tuple(sorted(self._behind, key=lambda place: self._marks[place], reverse=True))
 
+    def is_behind(self, place: str) -> bool:
+        return place in self._behind
+
     def fall_behind(self, places: Iterable[str] | None = None) -> None:
         """They have to be read again; all of them where none is named."""
         self._falls += 1
@@ -56,10 +59,13 @@ class Places:
         return self._behind[place]
 
     async def learn(self, place: str, ts: str) -> None:
-        """Before the first message of a place is stored, so that no kill can lose the place."""
+        """Before the first message of a place is stored, so that no kill can lose the place. All
+        that fell behind meanwhile fell without it."""
         if place not in self._marks:
-            before = _just_before(ts)
+            before, falls = _just_before(ts), self._falls
             await self._put(place, Mark(before, before))
+            if self._falls != falls:
+                self.fall_behind([place])
 
     def passed(self, place: str, ts: str) -> None:
         """A message that came live is on disk."""

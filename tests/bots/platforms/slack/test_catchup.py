@@ -138,6 +138,29 @@ async def test_a_thread_begun_meanwhile_in_private_is_read(life: Life, ada: User
     assert life.inbox.taken[1].address.thread == root
 
 
+async def test_it_is_read_also_where_it_goes_on_before_that(life: Life, ada: User) -> None:
+    await life.takes_first(lambda: ada.says("one"))
+    root = ada.chat[0].ts
+    await life.lost(lambda: ada.says("two", thread=root))
+    page = Held(life.slack, HISTORY)
+    async with socketed(life.slack, life.store, life.inbox) as bench:
+        await page.is_one()
+        ada.says("three", thread=root)
+        await bench.takes(2)
+        page.let_go()
+        await bench.takes(3)
+
+
+async def test_a_thread_that_a_missed_mention_opened_is_read(life: Life, ada: User) -> None:
+    await life.takes_first(lambda: ada.says_in(CHANNEL, "one", mention=True))
+    await life.lost(lambda: ada.says_in(CHANNEL, "two", mention=True))
+    root = ada.sees(CHANNEL)[-1].ts
+    await life.lost(lambda: ada.says_in(CHANNEL, "three", thread=root))
+    async with socketed(life.slack, life.store, life.inbox) as bench:
+        await bench.takes(3)
+    assert life.inbox.texts == ["one", "two", "three"]
+
+
 async def test_all_pages_are_read_oldest_first(life: Life, ada: User) -> None:
     await life.takes_first(lambda: ada.says("m0"))
     life.slack.events.subscribed = frozenset()

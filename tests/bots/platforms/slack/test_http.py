@@ -89,6 +89,13 @@ async def test_what_slack_did_not_send_is_refused(
     assert bench.inbox.offered == []
 
 
+@pytest.mark.parametrize("body", [b'{"', b"[1]", b'payload={"', b"\xff\xfe"])
+async def test_whatever_a_stranger_posts_is_refused(at: tuple[Bench, str], body: bytes) -> None:
+    _, url = at
+    assert await post(url, body, {}) == 401
+    assert await post(url, body, signed(body, secret="another")) in (400, 401)
+
+
 async def test_a_body_that_is_no_text_is_refused(at: tuple[Bench, str]) -> None:
     _, url = at
     assert await post(url, b"\xff\xfe", signed(b"\xff\xfe")) == 400
