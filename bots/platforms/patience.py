@@ -2,9 +2,12 @@
 
 import secrets
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from functools import partial
 from typing import TypeVar
 
 import msgspec
+import structlog
 
 from bots.platforms.signs import Signs, State
 from core.errors import StorageError
@@ -12,6 +15,8 @@ from core.ports import Clock
 
 LONGEST_SECONDS = 30.0
 _STEPS = 1000
+
+log = structlog.get_logger(__name__)
 
 Result = TypeVar("Result")
 
@@ -42,6 +47,8 @@ class Patience:
         while True:
             try:
                 return await step()
+            except TokenRefusedError:
+                raise
             except Exception as error:  # noqa: BLE001 - whatever it is, a deaf bot would be worse
                 attempt += 1
                 judged = self._judged(error)
@@ -51,10 +58,26 @@ class Patience:
             pause = jittered(min(LONGEST_SECONDS, 2.0 ** min(attempt - 1, 10)))
             await self._clock.sleep(pause if judged.seconds is None else judged.seconds)
 
+    async def keep_at(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Begins it again whatever ends it, until the token is refused."""
+        with suppress(TokenRefusedError):
+            await self.insist(partial(_without_end, work))
+
     def _judged(self, error: Exception) -> Judgement:
         if isinstance(error, StorageError):
             return Judgement("not stored", f"{type(error).__name__}: {error}")
         return self._judge(error)
+
+
+async def _without_end(work: Callable[[], Awaitable[None]]) -> None:
+    try:
+        await work()
+    except TokenRefusedError:
+        raise
+    except Exception:
+        log.exception("an adapter's work broke off; it begins again")
+        raise
+    raise RuntimeError("it ended by itself")
 
 
 def jittered(seconds: float) -> float:

@@ -264,6 +264,15 @@ async def test_an_outage_loses_nothing_and_doubles_nothing(town: Town, house: Ho
         await until(lambda: house.health(service).ok)
 
 
+async def test_answers_that_are_none_of_its_own_leave_no_one_deaf(town: Town, house: House) -> None:
+    needs(town, "nonsense")
+    ada = town.person(1)
+    town.talks_nonsense()
+    async with house.lives():
+        ada.says("hello")
+        await house.hears(ada, "re: hello")
+
+
 async def test_a_connection_that_is_dead_is_noticed_and_replaced(town: Town, house: House) -> None:
     needs(town, "silence")
     ada = town.person(1)

@@ -269,3 +269,22 @@ async def test_a_preview_does_not_overtake_an_older_message_of_its_lane(store: S
     assert await store.open_preview(preview, lease(), at()) == HELD
     await store.sent(claimed["a1"], "5", at())
     await opens(store, preview)
+
+
+async def test_rows_that_rest_hide_no_others_in_doubt(store: Store) -> None:
+    await put(store, *(letter(f"a{n}", chat=str(n)) for n in range(3)))
+    rows = (await claims(store)).values()
+    for row in rows:
+        await store.unknown(row, "cut")
+    resting = {row.position for row in rows if row.message.id != "a2"}
+    (found,) = await store.unsettled(at(), limit=1, beside=resting)
+    assert found.message.id == "a2"
+
+
+async def test_a_preview_keeps_the_time_at_which_it_was_first_opened(store: Store) -> None:
+    _, first = await store.open_preview(PREVIEW, lease(), at(3))
+    assert first is not None
+    await store.retry(first, at(), "no route")
+    _, second = await store.open_preview(PREVIEW, lease(), at(9))
+    assert second is not None
+    assert (first.created_at, second.created_at) == (at(3), at(3))

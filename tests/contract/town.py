@@ -23,6 +23,7 @@ Ability = Literal[
     "tokens",
     "instances",
     "outages",
+    "nonsense",
     "silence",
     "restarts",
     "strangers",
@@ -120,6 +121,10 @@ class Town(Protocol):
 
     async def fall_silent(self) -> None:
         """Until the connection that brings messages stays open and brings nothing any more."""
+        ...
+
+    def talks_nonsense(self) -> None:
+        """Its next answers, whatever is called, are none of its own."""
         ...
 
     def outage(self) -> AbstractAsyncContextManager[None]:

@@ -24,6 +24,7 @@ LACKS: dict[Ability, str] = {
     "tokens": "there is no token",
     "instances": "two terminals are two conversations' ends, each with a process of its own",
     "outages": "the terminal is there as long as the process",
+    "nonsense": "there is nothing between the terminal and us",
     "silence": "there is no connection that could be dead",
     "restarts": "the end of the terminal is the end of the service",
     "strangers": "the machine vouches for whoever sits at it",
@@ -100,6 +101,9 @@ class ConsoleTown:
         raise NotImplementedError
 
     async def fall_silent(self) -> None:
+        raise NotImplementedError
+
+    def talks_nonsense(self) -> None:
         raise NotImplementedError
 
     def outage(self) -> AbstractAsyncContextManager[None]:

@@ -12,6 +12,7 @@ from tests.contract.town import Ability, Opens
 from tests.standins.discord import DiscordStandIn
 from tests.standins.discord_chats import Message
 from tests.standins.discord_user import User
+from tests.standins.faults import ANY, NONSENSE
 
 CHANNEL = 500
 HEARTBEAT_MS = 200
@@ -114,6 +115,9 @@ class DiscordTown:
         self._place.gateway.silent = True
         await self._place.wait_for(lambda: self._place.gateway.connected < connected)
         self._place.gateway.silent = False
+
+    def talks_nonsense(self) -> None:
+        self._place.faults.next(ANY, *NONSENSE)
 
     @asynccontextmanager
     async def outage(self) -> AsyncGenerator[None]:

@@ -12,6 +12,7 @@ from bots.platforms.slack import adapter
 from bots.platforms.slack.settings import EVENTS_PATH
 from bots.platforms.slack.socket import Socket
 from tests.contract.town import Ability, Opens
+from tests.standins.faults import ANY, NONSENSE
 from tests.standins.slack import SlackStandIn
 from tests.standins.slack_user import User
 from tests.standins.slack_world import Message
@@ -122,6 +123,9 @@ class SlackTown:
 
     async def fall_silent(self) -> None:
         self._place.events.fall_silent()
+
+    def talks_nonsense(self) -> None:
+        self._place.faults.next(ANY, *NONSENSE)
 
     @asynccontextmanager
     async def outage(self) -> AsyncGenerator[None]:

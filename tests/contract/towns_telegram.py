@@ -11,7 +11,7 @@ import pytest
 from bots.platforms import Platform, telegram
 from bots.platforms.telegram import client, polling
 from tests.contract.town import Ability, Opens
-from tests.standins.faults import Hang, Refuse
+from tests.standins.faults import ANY, NONSENSE, Hang, Refuse
 from tests.standins.telegram import TelegramStandIn
 from tests.standins.telegram_chats import Message
 from tests.standins.telegram_updates import OTHER_POLLER, Webhook
@@ -112,6 +112,9 @@ class TelegramTown:
         polls = len(self._tg.calls_of("getUpdates"))
         self._tg.faults.next("getUpdates", Hang())
         await self._tg.wait_for(lambda: len(self._tg.calls_of("getUpdates")) > polls)
+
+    def talks_nonsense(self) -> None:
+        self._tg.faults.next(ANY, *NONSENSE)
 
     @asynccontextmanager
     async def outage(self) -> AsyncGenerator[None]:

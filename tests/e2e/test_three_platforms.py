@@ -58,20 +58,19 @@ class Side(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Polls:
-    """Cuts the poll that is under way, or the next; what it brings is brought again."""
+    """Cuts the poll that is under way when it would be answered; its updates come again."""
 
     def __init__(self, place: StandIn) -> None:
-        self._due = False
+        self._place = place
+        self._cut = 0
         place.after = self._cuts
 
     def drops(self) -> None:
-        self._due = True
+        polls = self._place.calls_of("getUpdates")
+        self._cut = polls[-1].number if polls[-1].outcome == "open" else 0
 
     def _cuts(self, call: Call) -> Fault | None:
-        if not self._due or call.method != "getUpdates":
-            return None
-        self._due = False
-        return Reset()
+        return Reset() if call.number == self._cut else None
 
 
 @asynccontextmanager

@@ -59,6 +59,19 @@ Fault = Refuse | Raw | Reset | StoreThenCut | Hang | Slow
 
 SERVER_ERROR = Refuse(500, "Internal Server Error")
 BAD_GATEWAY = Raw(502, HTML_502)
+NONSENSE = tuple(
+    Raw(200, body, "application/json")
+    for body in (
+        '{"status": "ok"}',
+        "[]",
+        '{"ok": true}',
+        "null",
+        '"no"',
+        "7",
+        '{"ok": true, "result": []}',
+    )
+)
+"""Of a proxy or a portal that answers in the platform's place."""
 GARBAGE = Raw(200, '{"ok":true,"result":{"mess', "application/json")
 
 

@@ -15,7 +15,7 @@ from bots.platforms.discord.intake import Intake
 from bots.platforms.discord.presses import Presses
 from bots.platforms.discord.settings import Settings
 from bots.platforms.discord.words import SILENT_SECONDS, WORDS, judge
-from bots.platforms.patience import Patience, TokenRefusedError
+from bots.platforms.patience import Patience
 from bots.platforms.signs import Signs
 from bots.platforms.taker import Taker
 
@@ -58,7 +58,7 @@ class DiscordAdapter:
         if self._task is not None and not self._task.done():
             return
         self._signs.enter("connecting")
-        self._task = asyncio.create_task(self._run(), name="discord")
+        self._task = asyncio.create_task(self._patience.keep_at(self._run), name="discord")
 
     async def stop(self) -> None:
         task, self._task = self._task, None
@@ -88,12 +88,10 @@ class DiscordAdapter:
         return Health(ok=True, detail=detail, last_sign=self._signs.health().last_sign)
 
     async def _run(self) -> None:
-        try:
-            me = await self._patience.insist(self._introduce)
-            await self._offer_commands()
-            await self._gateway.run(me, self._presses.handle)
-        except TokenRefusedError:
-            return
+        """Raises TokenRefusedError."""
+        me = await self._patience.insist(self._introduce)
+        await self._offer_commands()
+        await self._gateway.run(me, self._presses.handle)
 
     async def _introduce(self) -> int:
         client = await self._calls.client()

@@ -6,7 +6,7 @@ from contextlib import suppress
 from starlette.routing import Route
 
 from bots.platforms import Health, Site
-from bots.platforms.patience import Patience, TokenRefusedError
+from bots.platforms.patience import Patience
 from bots.platforms.signs import Signs
 from bots.platforms.slack.catchup import CatchUp
 from bots.platforms.slack.channel import SlackChannel
@@ -65,7 +65,7 @@ class SlackAdapter:
         if self._task is not None and not self._task.done():
             return
         self._signs.enter("connecting")
-        self._task = asyncio.create_task(self._run(), name="slack")
+        self._task = asyncio.create_task(self._patience.keep_at(self._run), name="slack")
 
     async def stop(self) -> None:
         task, self._task = self._task, None
@@ -95,12 +95,10 @@ class SlackAdapter:
         return Health(ok=True, detail=detail)
 
     async def _run(self) -> None:
-        try:
-            await self._patience.insist(self._introduce)
-            await self._patience.insist(self._places.load)
-            await self._listen()
-        except TokenRefusedError:
-            return
+        """Raises TokenRefusedError."""
+        await self._patience.insist(self._introduce)
+        await self._patience.insist(self._places.load)
+        await self._listen()
 
     async def _introduce(self) -> None:
         me = await self._client.write("auth.test")

@@ -4,10 +4,9 @@ import asyncio
 
 import structlog
 from starlette.routing import Route
-from telegram.error import TelegramError
 
 from bots.platforms import Health, Site
-from bots.platforms.patience import Patience, TokenRefusedError
+from bots.platforms.patience import Patience
 from bots.platforms.signs import Signs
 from bots.platforms.taker import Taker
 from bots.platforms.telegram.channel import TelegramChannel
@@ -60,7 +59,7 @@ class TelegramAdapter:
             return
         await self._client.open()
         self._signs.enter("connecting")
-        self._task = asyncio.create_task(self._run(), name="telegram")
+        self._task = asyncio.create_task(self._patience.keep_at(self._run), name="telegram")
 
     async def stop(self) -> None:
         """A webhook stays set: Telegram keeps what it cannot deliver until we are back."""
@@ -98,13 +97,11 @@ class TelegramAdapter:
         return webhook, (webhook.route(self._settings),)
 
     async def _run(self) -> None:
-        try:
-            await self._patience.insist(self._moves.load)
-            await self._patience.insist(self._introduce)
-            await self._offer_commands()
-            await self._source.run()
-        except TokenRefusedError:
-            return
+        """Raises TokenRefusedError."""
+        await self._patience.insist(self._moves.load)
+        await self._patience.insist(self._introduce)
+        await self._offer_commands()
+        await self._source.run()
 
     async def _introduce(self) -> None:
         me = await self._client.bot.get_me()
@@ -116,5 +113,5 @@ class TelegramAdapter:
         menu = [(name, summary[:LONGEST_SUMMARY]) for name, summary in self._commands]
         try:
             await self._client.bot.set_my_commands(menu, read_timeout=MENU_SECONDS)
-        except TelegramError as error:
+        except Exception as error:  # noqa: BLE001 - a strange answer breaks the SDK in any way
             log.warning("no command menu", error=described(error, self._settings.redact))

@@ -28,7 +28,7 @@ from core.errors import StillhereError, StorageError
 from core.files.limits import Limits
 from core.files.reader import FileReader
 from core.models.scripted import ScriptedModel
-from core.ports import Model, Paces, Store, ToolContext, ToolOutput, Transcriber
+from core.ports import Model, Pace, Paces, Store, ToolContext, ToolOutput, Transcriber
 from core.runtime.access import Access
 from core.runtime.admission import Admission
 from core.runtime.agent import Agent, Outside
@@ -62,6 +62,7 @@ class Chat:
         self.fetch_faults: deque[Exception | None] = deque()
         self.edit_faults: deque[StillhereError] = deque()
         self.lookup_faults: deque[StillhereError] = deque()
+        self.asked_since: list[datetime] = []
         self.lookup_seconds = 0.0
         self.seconds = 0.0
         """How long a send takes."""
@@ -105,6 +106,7 @@ class Chat:
 
     async def lookup(self, message: OutboxMessage, since: datetime) -> str | None:
         self._note("lookup", message.part.text)
+        self.asked_since.append(since)
         await asyncio.sleep(self.lookup_seconds)
         if self.lookup_faults:
             raise self.lookup_faults.popleft()
@@ -351,6 +353,17 @@ def spoil(ground: Ground) -> None:
     log = ground.store._logs[KEY]  # pyright: ignore[reportPrivateUsage]
     log[-1] = replace(log[-1], data=log[0].data, type=log[0].type)
     ground.store._snapshots.clear()  # pyright: ignore[reportPrivateUsage]
+
+
+async def service(*lines: str) -> tuple[Ground, Process]:
+    """Whose chats have no pace."""
+    ground = Ground(*lines)
+    ground.paces = {"chat": Paces(chat=Pace(0.001, 100), bot=Pace(0.001, 1000))}
+    return ground, await ground.starts()
+
+
+def sends(ground: Ground) -> list[str]:
+    return [text for _, text in ground.chat.calls("send")]
 
 
 async def passes(seconds: float) -> None:

@@ -7,24 +7,11 @@ import pytest
 from msgspec.structs import replace
 
 from core.errors import PermanentError, StorageError, TransientError, UnknownOutcomeError
-from core.ports import Pace, Paces
 from core.runtime import delivery
 from storage.memory import MemoryStore
 from tests.core.domain.samples import HOME
-from tests.core.runtime.house import KEY, LEASE, Ground, Process, passes, spoil
+from tests.core.runtime.house import KEY, LEASE, Ground, passes, sends, service, spoil
 from tests.core.runtime.virtual import in_virtual_time
-
-GENEROUS = {"chat": Paces(chat=Pace(0.001, 100), bot=Pace(0.001, 1000))}
-
-
-async def service(*lines: str) -> tuple[Ground, Process]:
-    ground = Ground(*lines)
-    ground.paces = GENEROUS
-    return ground, await ground.starts()
-
-
-def sends(ground: Ground) -> list[str]:
-    return [text for _, text in ground.chat.calls("send")]
 
 
 @in_virtual_time
@@ -97,89 +84,6 @@ async def test_a_blocked_chat_frees_its_row_for_as_long() -> None:
     assert sends(ground) == ["hello"]
 
 
-@in_virtual_time
-async def test_what_arrived_in_spite_of_an_error_is_not_sent_again() -> None:
-    ground, process = await service("hello")
-    ground.chat.faults.append(UnknownOutcomeError("connection reset"))
-    ground.chat.arrived = "m77"
-
-    await process.hears("hi")
-    await passes(10)
-
-    assert sends(ground) == ["hello"]
-    assert len(ground.chat.calls("lookup")) == 1
-
-
-@in_virtual_time
-async def test_what_cannot_be_found_is_sent_again() -> None:
-    ground, process = await service("hello|more")
-    ground.chat.faults.append(UnknownOutcomeError("connection reset"))
-
-    await process.hears("hi")
-    await passes(10)
-
-    assert sends(ground) == ["hello", "hello", "more"]
-
-
-@in_virtual_time
-async def test_who_is_slow_to_say_what_arrived_holds_up_nobody_else() -> None:
-    ground, process = await service("hello", "hello Bo")
-    ground.chat.faults.append(UnknownOutcomeError("connection reset"))
-    ground.chat.lookup_seconds = 500.0
-    await process.hears("hi")
-    await passes(3)
-
-    await process.hears("I am Bo", address=replace(HOME, chat="8"), user="8")
-    await passes(5)
-
-    assert sends(ground) == ["hello", "hello Bo"]
-    assert len(ground.chat.calls("lookup")) == 1
-
-
-@in_virtual_time
-async def test_a_platform_that_cannot_say_what_arrived_is_not_asked_each_second() -> None:
-    ground, process = await service("hello")
-    ground.chat.faults.append(UnknownOutcomeError("connection reset"))
-    ground.chat.lookup_faults.extend(TransientError("out of reach") for _ in range(3))
-
-    await process.hears("hi")
-    await passes(60)
-
-    times = [at for at, _ in ground.chat.calls("lookup")]
-    assert len(times) == 4
-    assert min(later - sooner for sooner, later in pairwise(times)) >= 5.0
-    assert sends(ground) == ["hello", "hello"]
-
-
-@in_virtual_time
-async def test_a_platform_that_will_never_say_what_arrived_ends_the_doubt() -> None:
-    ground, process = await service("hello")
-    ground.chat.faults.append(UnknownOutcomeError("connection reset"))
-    ground.chat.lookup_faults.extend(PermanentError("closed to us") for _ in range(100))
-
-    await process.hears("hi")
-    await passes(10)
-
-    assert sends(ground) == ["hello", "hello"]
-
-
-@in_virtual_time
-async def test_a_death_in_a_send_is_looked_up_by_the_next_life() -> None:
-    ground, process = await service("hello|more")
-    ground.chat.seconds = 5
-    await process.hears("hi")
-    await passes(3)
-    process.dies()
-    ground.chat.arrived = "m1"
-    ground.chat.seconds = 0
-    await passes(LEASE)
-
-    await ground.starts()
-    await passes(5)
-
-    assert sends(ground) == ["hello", "more"]
-
-
 class Away(MemoryStore):
     """Out of reach until a time of the loop."""
 
@@ -242,23 +146,6 @@ async def test_a_row_whose_chat_is_blocked_while_it_waits_is_put_back() -> None:
     await passes(4 * LEASE)
 
     assert sends(ground) == ["a", "b", "c", "d", "e"]
-
-
-@in_virtual_time
-async def test_of_two_processes_that_settle_the_same_doubt_one_sends_again() -> None:
-    ground, first = await service("hello")
-    ground.chat.seconds = 3
-    await first.hears("hi")
-    await passes(1)
-    first.dies()
-    await passes(LEASE)
-    await ground.starts()
-    second = await ground.starts()
-    second.disk.slow["retry"] = 2.0
-
-    await passes(60)
-
-    assert sends(ground) == ["hello", "hello"], "the one that died in the act, and one more"
 
 
 @in_virtual_time
@@ -432,18 +319,15 @@ async def test_what_is_proved_not_to_be_out_is_never_given_up(
 
 
 @in_virtual_time
-async def test_a_message_that_may_be_there_too_often_already_is_given_up(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(delivery, "LONGEST_PAUSE", 5.0)
-    ground, process = await service("hello", "again")
-    ground.chat.faults.extend([UnknownOutcomeError("no answer")] * (delivery.MOST_DOUBTS + 50))
+async def test_a_wait_for_a_place_is_no_failure() -> None:
+    ground, process = await service("hello")
+    process.limiter.block(HOME, 5)
     await process.hears("hi")
-    await passes(6 * (delivery.MOST_DOUBTS + 50))
-    assert sends(ground) == ["hello"] * delivery.MOST_DOUBTS
-    assert await ground.store.backlog() == {"failed": 1}
+    for _ in range(12):
+        process.limiter.block(HOME, 5)
+        await passes(5)
+    ground.chat.faults.append(TransientError("connection refused"))
 
-    ground.chat.faults.clear()
-    await process.hears("hi")
     await passes(10)
-    assert ground.chat.texts == ["again"], "it does not hold up the chat for ever"
+
+    assert ground.chat.texts == ["hello"]
