@@ -56,7 +56,8 @@ class CatchUp:
         self._intake.missed.set()
 
     async def run(self) -> None:
-        """Until it is cancelled."""
+        """Until it is cancelled; it may be run again then."""
+        self._resting.clear()
         async with asyncio.TaskGroup() as rests:
             while True:
                 await self._intake.missed.wait()

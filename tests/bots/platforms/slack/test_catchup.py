@@ -151,6 +151,20 @@ async def test_it_is_read_also_where_it_goes_on_before_that(life: Life, ada: Use
         await bench.takes(3)
 
 
+async def test_what_was_said_before_it_was_spoken_to_is_left(life: Life, ada: User) -> None:
+    root = ada.says("before its time").ts
+    await life.slack.wait_for(lambda: life.slack.events.lost)
+    await life.takes_first(lambda: ada.says("one"))
+    page = Held(life.slack, HISTORY)
+    async with socketed(life.slack, life.store, life.inbox) as bench:
+        await page.is_one()
+        ada.says("two", thread=root)
+        await bench.takes(2)
+        page.let_go()
+        await life.slack.wait_for(lambda: len(life.inbox.offered) >= 4)
+    assert life.inbox.texts == ["one", "two"]
+
+
 async def test_a_thread_that_a_missed_mention_opened_is_read(life: Life, ada: User) -> None:
     await life.takes_first(lambda: ada.says_in(CHANNEL, "one", mention=True))
     await life.lost(lambda: ada.says_in(CHANNEL, "two", mention=True))
@@ -204,6 +218,18 @@ async def test_it_is_tried_again_later_and_later(life: Life, ada: User) -> None:
     async with socketed(life.slack, life.store, life.inbox) as bench:
         await life.slack.wait_for(lambda: len(bench.pauses) >= 4)
     assert bench.pauses[:4] == [5.0, 20.0, 30.0, 30.0]
+
+
+async def test_it_is_tried_again_after_a_stop(life: Life, ada: User) -> None:
+    await life.takes_first(lambda: ada.says("one"))
+    await life.lost(lambda: ada.says("two"))
+    life.slack.faults.always(HISTORY, BROKEN)
+    async with socketed(life.slack, life.store, life.inbox) as bench:
+        await life.slack.wait_for(lambda: len(bench.pauses) >= 2)
+        await bench.adapter.stop()
+        life.slack.faults.clear()
+        await bench.adapter.start()
+        await bench.takes(2)
 
 
 async def test_a_long_history_is_read_however_seldom_slack_answers(life: Life, ada: User) -> None:
@@ -264,6 +290,7 @@ async def test_what_a_refused_token_kept_from_us_is_read_with_the_next(
     life.slack.faults.always(HISTORY, slack_error("token_revoked"))
     async with socketed(life.slack, life.store, life.inbox) as bench:
         await life.slack.wait_for(lambda: life.slack.calls_of(HISTORY))
+        life.slack.world.ahead = timedelta(hours=1).total_seconds()
         ada.says("three")
         await bench.takes(2)
     life.slack.faults.clear()
