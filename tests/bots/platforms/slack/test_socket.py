@@ -214,6 +214,7 @@ async def test_start_and_stop_may_come_twice(slack: SlackStandIn, ada: User) -> 
     await bench.adapter.start()
     await bench.adapter.start()
     await bench.is_well()
+    await slack.wait_for(lambda: slack.events.sockets)
     assert len(slack.events.sockets) == 1
     await bench.adapter.stop()
     await bench.adapter.stop()
