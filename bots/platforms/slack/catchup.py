@@ -5,14 +5,17 @@ on from its mark: ten minutes before it, as messages may overtake each other on 
 more than a week back. What was taken before is known by its id.
 """
 
+import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import structlog
 
+from bots.platforms.patience import LONGEST_SECONDS
 from bots.platforms.slack.client import Answer, Client, next_cursor
-from bots.platforms.slack.faults import described, fault_of, seconds_of
+from bots.platforms.slack.faults import Fault, described, fault_of, seconds_of
 from bots.platforms.slack.intake import Intake
 from bots.platforms.slack.places import Places
 from core.errors import StorageError
@@ -22,6 +25,8 @@ WINDOW = timedelta(days=7)
 OVERLAP = timedelta(minutes=10)
 PAGE = 200
 PAUSE_SECONDS = 5.0
+MOST_WAITS = 5
+"""How often Slack may put off a page, before the other places have their turn."""
 WRITE_SECONDS = 10.0
 """How often marks are written down."""
 
@@ -42,6 +47,8 @@ class CatchUp:
         self._places = places
         self._clock = clock
         self._redact = redact
+        self._resting: set[str] = set()
+        self._failures = Counter[str]()
 
     def gap(self) -> None:
         """Events may have been missed."""
@@ -49,15 +56,15 @@ class CatchUp:
         self._intake.missed.set()
 
     async def run(self) -> None:
-        """Until it is cancelled."""
-        while True:
-            await self._intake.missed.wait()
-            self._intake.missed.clear()
-            for place in self._places.behind:
-                if self._is_over(place):
-                    self._places.caught_up(place, self._places.mark(place).at)
-                else:
-                    await self._insist(place)
+        """Until it is cancelled; it may be run again then."""
+        self._resting.clear()
+        async with asyncio.TaskGroup() as rests:
+            while True:
+                await self._intake.missed.wait()
+                self._intake.missed.clear()
+                for place in self._places.behind:
+                    if place not in self._resting:
+                        await self._try(place, rests)
 
     async def keep_marks(self) -> None:
         """Until it is cancelled."""
@@ -72,21 +79,41 @@ class CatchUp:
         """A thread in which nothing was said for a while; there are too many of them to ask."""
         return ":" in place and _moment(self._places.mark(place).at) < self._now() - WINDOW
 
-    async def _insist(self, place: str) -> None:
-        """A place that Slack keeps from us is left alone; anything else is tried on."""
-        while True:
-            try:
-                newest = await self._read(place)
-            except Exception as error:  # noqa: BLE001 - whatever it is, the others wait behind it
-                fault = fault_of(error)
-                log.warning("history not read", place=place, error=described(error, self._redact))
-                if fault in ("rejected", "refused"):
-                    self._places.caught_up(place, self._places.mark(place).at)
-                    return
-                await self._clock.sleep(seconds_of(error) or PAUSE_SECONDS)
-            else:
-                self._places.caught_up(place, newest)
+    async def _try(self, place: str, rests: asyncio.TaskGroup) -> None:
+        fall = self._places.fall(place)
+        if self._is_over(place):
+            self._places.caught_up(place, self._places.mark(place).at, fall)
+            return
+        try:
+            newest = await self._read(place)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the others wait behind it
+            log.warning("history not read", place=place, error=described(error, self._redact))
+            await self._put_off(place, fall, fault_of(error), rests)
+        else:
+            self._failures.pop(place, None)
+            self._places.caught_up(place, newest, fall)
+
+    async def _put_off(self, place: str, fall: int, fault: Fault, rests: asyncio.TaskGroup) -> None:
+        """It stays behind, and the others go on. A place that Slack keeps from us is left alone; a
+        token that it refuses is not tried again until events may have been missed again."""
+        match fault:
+            case "rejected":
+                self._places.caught_up(place, self._places.mark(place).at, fall)
+            case "refused":
                 return
+            case "unsent":
+                await self._clock.sleep(PAUSE_SECONDS)
+                self._intake.missed.set()
+            case _:
+                self._resting.add(place)
+                rests.create_task(self._rest(place))
+
+    async def _rest(self, place: str) -> None:
+        self._failures[place] += 1
+        doubled = min(self._failures[place] - 1, 10)
+        await self._clock.sleep(min(LONGEST_SECONDS, PAUSE_SECONDS * 2.0**doubled))
+        self._resting.discard(place)
+        self._intake.missed.set()
 
     async def _read(self, place: str) -> str:
         """Oldest first. Returns up to where it is on disk now. Raises StorageError."""
@@ -110,7 +137,8 @@ class CatchUp:
             return
         if not self._places.knows(thread):
             await self._places.learn(thread, str(root["ts"]))
-            await self._insist(thread)
+            self._places.fall_behind([thread])
+            self._intake.missed.set()
 
     def _since(self, place: str) -> str:
         """As a timestamp of Slack's, of which one is as long as the other."""
@@ -127,12 +155,26 @@ class CatchUp:
         if thread:
             method, asked = "conversations.replies", asked | {"ts": thread}
         while True:
-            answer = await self._client.read(method, **asked)
+            answer = await self._page(method, asked)
             for message in answer.get("messages") or ():
                 yield message
             asked["cursor"] = next_cursor(answer)
             if not asked["cursor"]:
                 return
+
+    async def _page(self, method: str, asked: dict[str, Any]) -> Answer:
+        """Slack wants a method to be left alone, not a place: what was read of it is kept."""
+        waits = 0
+        while True:
+            try:
+                return await self._client.read(method, **asked)
+            except Exception as error:
+                if fault_of(error) != "slow down":
+                    raise
+                await self._clock.sleep(seconds_of(error) or PAUSE_SECONDS)
+                waits += 1
+                if waits == MOST_WAITS:
+                    raise
 
 
 def _moment(ts: str) -> datetime:

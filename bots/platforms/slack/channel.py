@@ -18,7 +18,9 @@ from core.domain.messages import Attachment, OutboxMessage, Part
 from core.errors import PermanentError, TransientError
 from core.ports import Clock
 
-LOOKBACK = timedelta(days=1)
+MARGIN = timedelta(minutes=10)
+"""How far two clocks may be apart."""
+PREVIEW_AGE = timedelta(days=7)
 PAGE = 100
 MOST_PAGES = 10
 _BAD_BLOCKS = frozenset({"invalid_blocks", "invalid_blocks_format", "msg_blocks_too_long"})
@@ -63,9 +65,10 @@ class SlackChannel:
             log.debug("no status", error=str(error))
 
     async def lookup(self, message: OutboxMessage, since: datetime) -> str | None:
-        """By the id that each message carries, as far back as a day."""
+        """By the id that each message carries, in ten pages of history at most."""
+        age = self._clock.now() - since
         try:
-            return await self._call(lambda: self._by_id(message))
+            return await self._call(lambda: self._by_id(message, age))
         except PermanentError as error:
             log.warning("history cannot be read, a message may come twice", error=str(error))
             return None
@@ -154,8 +157,8 @@ class SlackChannel:
         if compose.stream_of(part) is None:
             await self._status.end(address)
 
-    async def _by_id(self, message: OutboxMessage) -> str | None:
-        async for seen in self._said(message.address):
+    async def _by_id(self, message: OutboxMessage, age: timedelta) -> str | None:
+        async for seen in self._said(message.address, age):
             if compose.is_of(seen, message.id):
                 return str(seen["ts"])
         return None
@@ -163,19 +166,20 @@ class SlackChannel:
     async def _preview_of(self, message: OutboxMessage) -> str | None:
         """By its id; or what we said last in the thread, where it is a stream that nobody ended."""
         last: Answer = {}
-        async for seen in self._said(message.address):
+        async for seen in self._said(message.address, PREVIEW_AGE):
             if compose.is_of(seen, message.edits):
                 return str(seen["ts"])
             last = seen if seen.get("user") == message.address.account else last
         is_left = bool(last and message.address.thread and not last.get("metadata"))
         return str(last["ts"]) if is_left else None
 
-    async def _said(self, address: Address) -> AsyncIterator[Answer]:
-        """Newest first, but in a thread oldest first."""
+    async def _said(self, address: Address, age: timedelta) -> AsyncIterator[Answer]:
+        """What is not older. Newest first, but in a thread oldest first."""
         now = self._client.time or self._clock.now()
+        oldest = max((now - age - MARGIN).timestamp(), 0.0)
         asked: dict[str, Any] = {
             "channel": address.chat,
-            "oldest": f"{(now - LOOKBACK).timestamp():.6f}",
+            "oldest": f"{oldest:.6f}",
             "include_all_metadata": True,
             "limit": PAGE,
         }

@@ -90,10 +90,22 @@ class Intake:
 
     async def _learn(self, message: Json, channel: str, inbound: Inbound) -> None:
         """The conversation and, of a mention in a channel, the thread that it opens."""
-        await self._places.learn(translate.place_of(message, channel), inbound.message_id)
-        if inbound.address.thread:
-            thread = f"{channel}:{inbound.address.thread}"
-            await self._places.learn(thread, inbound.message_id)
+        place, thread = translate.place_of(message, channel), inbound.address.thread
+        for new in (place, f"{channel}:{thread}" if thread else place):
+            if not self._places.knows(new):
+                await self._learn_new(new, channel, inbound)
+
+    async def _learn_new(self, new: str, channel: str, inbound: Inbound) -> None:
+        """More may have been said in a thread while its channel was behind: in private, all of it
+        was said to us."""
+        first, is_behind = inbound.message_id, self._places.is_behind(channel)
+        if is_behind and inbound.address.chat_type == "dm":
+            first = max(inbound.address.thread, self._places.mark(channel).first)
+        await self._places.learn(new, first)
+        if is_behind:
+            self._places.fall_behind([new])
+        if self._places.is_behind(new):
+            self.missed.set()
 
     async def _store(self, inbound: Inbound) -> None:
         name = await self._names.of(inbound.user)

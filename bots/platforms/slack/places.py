@@ -1,7 +1,8 @@
 """Knows which conversations there are and up to where each is on disk; it reads no history.
 
 A place is a channel's id, or a channel's and a thread's with a colon between them. Its mark may lag
-behind and never runs ahead: while a place is behind, what comes live does not move its mark.
+behind and never runs ahead: while a place is behind, what comes live does not move its mark. Where
+one falls behind again while its history is read, that reading does not count.
 """
 
 from collections.abc import Iterable
@@ -22,7 +23,8 @@ class Places:
         self._bookmarks = bookmarks
         self._marks: dict[str, Mark] = {}
         self._moved: dict[str, str] = {}
-        self._behind: set[str] = set()
+        self._behind: dict[str, int] = {}
+        self._falls = 0
         self._is_loaded = False
 
     async def load(self) -> None:
@@ -44,32 +46,47 @@ class Places:
         """Those whose messages are the newest come first."""
         return tuple(sorted(self._behind, key=lambda place: self._marks[place], reverse=True))
 
+    def is_behind(self, place: str) -> bool:
+        return place in self._behind
+
     def fall_behind(self, places: Iterable[str] | None = None) -> None:
         """They have to be read again; all of them where none is named."""
-        self._behind.update(self._marks if places is None else places)
+        self._falls += 1
+        self._behind |= dict.fromkeys(self._marks if places is None else places, self._falls)
+
+    def fall(self, place: str) -> int:
+        """Which one it was, of a place that is behind: for ``caught_up``."""
+        return self._behind[place]
 
     async def learn(self, place: str, ts: str) -> None:
-        """Before the first message of a place is stored, so that no kill can lose the place."""
+        """Before the first message of a place is stored, so that no kill can lose the place. All
+        that fell behind meanwhile fell without it."""
         if place not in self._marks:
-            before = _just_before(ts)
+            before, falls = _just_before(ts), self._falls
             await self._put(place, Mark(before, before))
+            if self._falls != falls:
+                self.fall_behind([place])
 
     def passed(self, place: str, ts: str) -> None:
         """A message that came live is on disk."""
         self._moved[place] = max(ts, self._moved.get(place, ts))
 
-    def caught_up(self, place: str, ts: str) -> None:
-        """All of its history is on disk, up to there at least."""
-        self._behind.discard(place)
+    def caught_up(self, place: str, ts: str, fall: int) -> None:
+        """All of its history is on disk, up to there at least, unless it fell again since."""
+        if self._behind.get(place) == fall:
+            del self._behind[place]
         self.passed(place, ts)
 
     async def write(self) -> None:
         """Marks of all that moved, seldom: a mark may lag. Raises StorageError."""
-        for place in [place for place in self._moved if place not in self._behind]:
-            mark = self._marks[place]
-            ts = self._moved.pop(place)
-            if ts > mark.at:
-                await self._put(place, mark._replace(at=ts))
+        for place in tuple(self._moved):
+            if place not in self._behind:
+                await self._move(place, self._moved.pop(place))
+
+    async def _move(self, place: str, ts: str) -> None:
+        mark = self._marks[place]
+        if ts > mark.at:
+            await self._put(place, mark._replace(at=ts))
 
     async def _put(self, place: str, mark: Mark) -> None:
         await self._bookmarks.put(place, " ".join(mark))

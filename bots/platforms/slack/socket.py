@@ -25,7 +25,8 @@ from core.ports import Clock
 PING_SECONDS = 10.0
 MOST_UNANSWERED = 2
 SHORT_SECONDS = 30.0
-"""A socket that lives shorter is waited for before the next."""
+"""A socket that lives shorter is waited for before the next: longer and longer, unless it was of
+some use. Slack allows about 50 new ones a minute."""
 OLD_SECONDS = 30.0
 """How long a socket that Slack wants replaced is still read."""
 
@@ -69,18 +70,16 @@ class Socket:
                     self._gap()
                 replaced, since = asyncio.Event(), self._clock.now()
                 await _either(self._spawn(self._read(ws, replaced)), replaced)
-                if not replaced.is_set():
-                    await self._lost(since)
+                if not (replaced.is_set() or self._signs.refused):
+                    self._signs.enter("connecting")
+                await self._pause(since)
         finally:
             tasks = tuple(self._tasks)
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _lost(self, since: datetime) -> None:
-        """One that was soon lost is not replaced at once."""
-        if not self._signs.refused:
-            self._signs.enter("connecting")
+    async def _pause(self, since: datetime) -> None:
         lived = (self._clock.now() - since).total_seconds()
         self._soon_lost = 0 if lived > SHORT_SECONDS else self._soon_lost + 1
         if self._soon_lost:
@@ -123,15 +122,15 @@ class Socket:
         self, ws: ClientWebSocketResponse, frame: WSMessage, replaced: asyncio.Event
     ) -> None:
         self._hear(replaced)
-        if frame.type == WSMsgType.PING:
-            await ws.pong(frame.data)
-            return
         body = _body(frame)
         if body.get("type") == "disconnect":
             log.info("slack wants its socket replaced", reason=body.get("reason"))
             replaced.set()
             self._spawn(_close_late(ws))
             return
+        self._soon_lost = 0
+        if frame.type == WSMsgType.PING:
+            await ws.pong(frame.data)
         requests: Any = SocketModeRequest
         if request := requests.from_dict(body):
             self._spawn(self._take(ws, request))
@@ -178,10 +177,11 @@ async def _close_late(ws: ClientWebSocketResponse) -> None:
 
 
 def _body(frame: WSMessage) -> dict[str, Any]:
+    """Half an emoji is no reason to refuse a message for ever."""
     if frame.type != WSMsgType.TEXT:
         return {}
     try:
-        return msgspec.json.decode(frame.data, type=dict[str, Any])
-    except msgspec.MsgspecError:
+        return msgspec.convert(json.loads(frame.data), dict[str, Any])
+    except (ValueError, msgspec.ValidationError):
         log.warning("slack's socket brings what cannot be read")
         return {}

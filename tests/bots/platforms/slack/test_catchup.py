@@ -8,14 +8,25 @@ import pytest
 
 from core.errors import StorageError
 from storage.memory import MemoryStore
-from tests.bots.platforms.slack.kit import CHANNEL, Bench, Inbox, here, plain, row, served, socketed
-from tests.contract.values import LONG_AGO
+from tests.bots.platforms.slack.kit import (
+    CHANNEL,
+    MINUTE,
+    Bench,
+    Inbox,
+    here,
+    plain,
+    row,
+    served,
+    socketed,
+)
+from tests.standins.base import Call, go_on
 from tests.standins.faults import BAD_GATEWAY, too_many
-from tests.standins.slack import SlackStandIn
+from tests.standins.slack import CONNECT, SlackStandIn
 from tests.standins.slack_user import User
 from tests.standins.slack_world import slack_error
 
 HISTORY, REPLIES = "conversations.history", "conversations.replies"
+BROKEN = slack_error("fatal_error")
 
 
 class Life:
@@ -35,11 +46,42 @@ class Life:
             say()
             await bench.takes(taken + 1)
 
+    async def goes_down_for(self, bench: Bench, say: Callable[[], object]) -> None:
+        """The network, for longer than Slack brings what is said."""
+        self.slack.faults.always(CONNECT, BAD_GATEWAY)
+        await self.slack.drop_sockets()
+        await bench.says("out of reach")
+        await self.lost(say)
+        self.slack.faults.clear()
+        await bench.is_well()
+
     async def lost(self, say: Callable[[], object]) -> None:
         """Something that Slack gives up to bring."""
         lost = len(self.slack.events.lost)
         say()
         await self.slack.wait_for(lambda: len(self.slack.events.lost) > lost)
+
+
+class Held:
+    """Slack's answers to a method, from now on: they are made up, and stay on their way."""
+
+    def __init__(self, slack: SlackStandIn, method: str) -> None:
+        self._slack = slack
+        self._method = method
+        self._held = 0
+        self._let_go = False
+        slack.after = self._hold
+
+    async def is_one(self) -> None:
+        await self._slack.wait_for(lambda: self._held)
+
+    def let_go(self) -> None:
+        self._let_go = True
+        self._slack.changes.announce()
+
+    async def _hold(self, call: Call) -> None:
+        self._held += call.method == self._method
+        await self._slack.changes.until(lambda: self._let_go or call.method != self._method)
 
 
 @pytest.fixture
@@ -96,6 +138,43 @@ async def test_a_thread_begun_meanwhile_in_private_is_read(life: Life, ada: User
     assert life.inbox.taken[1].address.thread == root
 
 
+async def test_it_is_read_also_where_it_goes_on_before_that(life: Life, ada: User) -> None:
+    await life.takes_first(lambda: ada.says("one"))
+    root = ada.chat[0].ts
+    await life.lost(lambda: ada.says("two", thread=root))
+    page = Held(life.slack, HISTORY)
+    async with socketed(life.slack, life.store, life.inbox) as bench:
+        await page.is_one()
+        ada.says("three", thread=root)
+        await bench.takes(2)
+        page.let_go()
+        await bench.takes(3)
+
+
+async def test_what_was_said_before_it_was_spoken_to_is_left(life: Life, ada: User) -> None:
+    root = ada.says("before its time").ts
+    await life.slack.wait_for(lambda: life.slack.events.lost)
+    await life.takes_first(lambda: ada.says("one"))
+    page = Held(life.slack, HISTORY)
+    async with socketed(life.slack, life.store, life.inbox) as bench:
+        await page.is_one()
+        ada.says("two", thread=root)
+        await bench.takes(2)
+        page.let_go()
+        await life.slack.wait_for(lambda: len(life.inbox.offered) >= 4)
+    assert life.inbox.texts == ["one", "two"]
+
+
+async def test_a_thread_that_a_missed_mention_opened_is_read(life: Life, ada: User) -> None:
+    await life.takes_first(lambda: ada.says_in(CHANNEL, "one", mention=True))
+    await life.lost(lambda: ada.says_in(CHANNEL, "two", mention=True))
+    root = ada.sees(CHANNEL)[-1].ts
+    await life.lost(lambda: ada.says_in(CHANNEL, "three", thread=root))
+    async with socketed(life.slack, life.store, life.inbox) as bench:
+        await bench.takes(3)
+    assert life.inbox.texts == ["one", "two", "three"]
+
+
 async def test_all_pages_are_read_oldest_first(life: Life, ada: User) -> None:
     await life.takes_first(lambda: ada.says("m0"))
     life.slack.events.subscribed = frozenset()
@@ -115,6 +194,108 @@ async def test_failures_are_waited_for_as_long_as_slack_says(life: Life, ada: Us
     async with socketed(life.slack, life.store, life.inbox) as bench:
         await bench.takes(2)
         assert bench.pauses[:2] == [17.0, 5.0]
+
+
+async def test_a_conversation_that_cannot_be_read_holds_up_no_other(life: Life, ada: User) -> None:
+    bob = life.slack.user("U8", "Bob")
+    await life.takes_first(lambda: ada.says("one"))
+    await life.takes_first(lambda: bob.says("one of Bob's"))
+    await life.lost(lambda: ada.says("two"))
+    await life.lost(lambda: bob.says("two of Bob's"))
+    life.slack.before = lambda call: BROKEN if call.params.get("channel") == bob.dm else None
+    async with socketed(life.slack, life.store, life.inbox) as bench:
+        await bench.takes(3)
+        assert life.inbox.texts[-1] == "two"
+        life.slack.before = go_on
+        await bench.takes(4)
+        assert life.inbox.texts[-1] == "two of Bob's"
+
+
+async def test_it_is_tried_again_later_and_later(life: Life, ada: User) -> None:
+    """After ten seconds, too, which are no pause to ``pauses``."""
+    await life.takes_first(lambda: ada.says("one"))
+    life.slack.faults.always(HISTORY, BROKEN)
+    async with socketed(life.slack, life.store, life.inbox) as bench:
+        await life.slack.wait_for(lambda: len(bench.pauses) >= 4)
+    assert bench.pauses[:4] == [5.0, 20.0, 30.0, 30.0]
+
+
+async def test_it_is_tried_again_after_a_stop(life: Life, ada: User) -> None:
+    await life.takes_first(lambda: ada.says("one"))
+    await life.lost(lambda: ada.says("two"))
+    life.slack.faults.always(HISTORY, BROKEN)
+    async with socketed(life.slack, life.store, life.inbox) as bench:
+        await life.slack.wait_for(lambda: len(bench.pauses) >= 2)
+        await bench.adapter.stop()
+        life.slack.faults.clear()
+        await bench.adapter.start()
+        await bench.takes(2)
+
+
+async def test_a_long_history_is_read_however_seldom_slack_answers(life: Life, ada: User) -> None:
+    await life.takes_first(lambda: ada.says("m0"))
+    life.slack.events.subscribed = frozenset()
+    for number in range(1, 450):
+        ada.says(f"m{number}")
+    asked = len(life.slack.calls_of(HISTORY))
+    for second in range(2, 20, 2):
+        life.slack.faults.at(HISTORY, asked + second, too_many(60))
+    async with socketed(life.slack, life.store, life.inbox) as bench:
+        for _ in range(2):
+            await life.slack.wait_for(lambda: MINUTE in bench.pauses)
+            bench.clock.slept.clear()
+            bench.clock.pass_a_minute()
+        await bench.takes(450)
+
+
+async def test_threads_that_slack_puts_off_hold_up_no_conversation(life: Life, ada: User) -> None:
+    await life.takes_first(lambda: ada.says("one"))
+    await life.takes_first(lambda: ada.says("in the thread", thread=ada.chat[0].ts))
+    await life.lost(lambda: ada.says("two"))
+    life.slack.faults.always(REPLIES, too_many(17))
+    async with socketed(life.slack, life.store, life.inbox) as bench:
+        await bench.takes(3)
+    assert set(bench.pauses[:2]) == {17.0}
+
+
+async def test_what_is_missed_while_history_is_read_is_read_too(life: Life, ada: User) -> None:
+    await life.takes_first(lambda: ada.says("one"))
+    page = Held(life.slack, HISTORY)
+    async with socketed(life.slack, life.store, life.inbox) as bench:
+        await page.is_one()
+        await life.goes_down_for(bench, lambda: ada.says("two"))
+        page.let_go()
+        await bench.takes(2)
+
+
+async def test_what_cannot_be_stored_while_history_is_read_is_read_too(
+    life: Life, ada: User
+) -> None:
+    await life.takes_first(lambda: ada.says("one"))
+    page = Held(life.slack, HISTORY)
+    async with socketed(life.slack, life.store, life.inbox) as bench:
+        await page.is_one()
+        life.inbox.failing = StorageError("disk full")
+        await life.lost(lambda: ada.says("two"))
+        life.inbox.failing = None
+        page.let_go()
+        await bench.takes(2)
+
+
+async def test_what_a_refused_token_kept_from_us_is_read_with_the_next(
+    life: Life, ada: User
+) -> None:
+    await life.takes_first(lambda: ada.says("one"))
+    await life.lost(lambda: ada.says("two"))
+    life.slack.faults.always(HISTORY, slack_error("token_revoked"))
+    async with socketed(life.slack, life.store, life.inbox) as bench:
+        await life.slack.wait_for(lambda: life.slack.calls_of(HISTORY))
+        life.slack.world.ahead = timedelta(hours=1).total_seconds()
+        ada.says("three")
+        await bench.takes(2)
+    life.slack.faults.clear()
+    async with socketed(life.slack, life.store, life.inbox) as bench:
+        await bench.takes(3)
 
 
 async def test_a_place_that_is_kept_from_us_holds_up_no_other(life: Life, ada: User) -> None:
@@ -199,13 +380,13 @@ async def test_what_is_older_than_a_week_is_left(life: Life, ada: User) -> None:
     await life.lost(lambda: ada.says("two"))
     life.slack.world.ahead = timedelta(days=8).total_seconds()
     bench = Bench(life.slack, life.store, life.inbox)
-    asked = len(life.slack.calls_of(HISTORY))
+    asked, threads = len(life.slack.calls_of(HISTORY)), life.slack.calls_of(REPLIES)
     await bench.adapter.start()
     await life.slack.wait_for(lambda: len(life.slack.calls_of(HISTORY)) > asked)
     await asyncio.sleep(0.1)
     await bench.adapter.close()
     assert life.inbox.texts == ["one", "one, too"]
-    assert life.slack.calls_of(REPLIES) == []
+    assert life.slack.calls_of(REPLIES) == threads
 
 
 async def test_a_clock_that_is_wrong_loses_nothing(life: Life, ada: User) -> None:
@@ -215,6 +396,7 @@ async def test_a_clock_that_is_wrong_loses_nothing(life: Life, ada: User) -> Non
     bench.clock.ahead = timedelta(days=3000)
     await bench.adapter.start()
     await bench.takes(2)
+    promised = bench.clock.now()
     sent = await bench.channel.send(row(plain("hi"), here()))
-    assert await bench.channel.lookup(row(plain("hi"), here()), LONG_AGO) == sent
+    assert await bench.channel.lookup(row(plain("hi"), here()), promised) == sent
     await bench.adapter.close()

@@ -294,6 +294,50 @@ async def test_a_send_in_doubt_is_found_by_its_id(channel: Channel, ada: User) -
     assert await channel.lookup(row(plain("?"), here(), "k@150"), LONG_AGO) is None
 
 
+@pytest.mark.parametrize("is_thread", [True, False], ids=["in a thread", "at the top"])
+async def test_a_send_in_doubt_is_found_after_days(
+    bench: Bench, ada: User, is_thread: bool
+) -> None:
+    """Killed before it knew that an answer had arrived, and started again after the weekend."""
+    message = row(plain("hi"), here(ada.dm, ada.chat[0].ts if is_thread else ""))
+    promised = bench.clock.now()
+    sent = await bench.channel.send(message)
+    bench.slack.world.ahead = timedelta(days=3).total_seconds()
+    later = Bench(bench.slack)
+    later.clock.ahead = timedelta(days=3)
+    assert await later.channel.lookup(message, promised) == sent
+    await later.adapter.close()
+
+
+async def test_a_preview_of_a_process_that_was_killed_is_found_after_days(
+    bench: Bench, ada: User
+) -> None:
+    part = previewed(bench.channel, "Let")
+    await bench.channel.send(
+        OutboxMessage(id="k:p", key="k", address=here(), kind="preview", part=part)
+    )
+    bench.slack.world.ahead = timedelta(days=3).total_seconds()
+    later = Bench(bench.slack)
+    assert (await later.adapter.check()).ok
+    await later.channel.send(msgspec.structs.replace(row(plain("Let me"), here()), edits="k:p"))
+    assert ada.bot_texts() == ["Let me"]
+    await later.adapter.close()
+
+
+async def test_nothing_is_read_of_the_time_before_a_message_was_promised(
+    bench: Bench, channel: Channel, ada: User
+) -> None:
+    for number in range(150):
+        await channel.send(row(plain(f"m{number}"), here(), f"k@{number}"))
+    bench.slack.world.ahead = timedelta(hours=1).total_seconds()
+    bench.clock.ahead = timedelta(hours=1)
+    promised = bench.clock.now()
+    sent = await channel.send(row(plain("hi"), here()))
+    assert await channel.lookup(row(plain("hi"), here()), promised) == sent
+    assert await channel.lookup(row(plain("?"), here(), "k@?"), promised) is None
+    assert len(bench.slack.calls_of("conversations.history")) == 2
+
+
 async def test_a_send_in_doubt_is_found_in_its_thread(channel: Channel, ada: User) -> None:
     address = here(ada.dm, ada.chat[0].ts)
     ts = await channel.send(row(plain("in the thread"), address, "k@1"))

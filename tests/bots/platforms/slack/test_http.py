@@ -44,6 +44,15 @@ async def test_messages_commands_and_presses_are_taken(at: tuple[Bench, str], ad
     assert bench.slack.events.posts == [200] * 4
 
 
+async def test_half_an_emoji_is_taken_and_acknowledged(at: tuple[Bench, str], ada: User) -> None:
+    bench, _ = at
+    ada.says("cut \ud83d")
+    (taken,) = await bench.takes()
+    assert taken.text.startswith("cut ")
+    await bench.slack.wait_for(lambda: bench.slack.events.taken)
+    assert bench.slack.events.posts == [200]
+
+
 async def test_what_is_not_stored_is_not_acknowledged(at: tuple[Bench, str], ada: User) -> None:
     bench, _ = at
     bench.slack.events.ack_seconds = 0.5
@@ -78,6 +87,13 @@ async def test_what_slack_did_not_send_is_refused(
     bench, url = at
     assert await post(url, BODY, headers) == 401
     assert bench.inbox.offered == []
+
+
+@pytest.mark.parametrize("body", [b'{"', b"[1]", b'payload={"', b"\xff\xfe"])
+async def test_whatever_a_stranger_posts_is_refused(at: tuple[Bench, str], body: bytes) -> None:
+    _, url = at
+    assert await post(url, body, {}) == 401
+    assert await post(url, body, signed(body, secret="another")) in (400, 401)
 
 
 async def test_a_body_that_is_no_text_is_refused(at: tuple[Bench, str]) -> None:

@@ -38,6 +38,13 @@ async def test_a_message_is_taken_and_acknowledged(bench: Bench, ada: User) -> N
     assert bench.slack.events.envelopes[0].deliveries == 1
 
 
+async def test_half_an_emoji_is_taken_and_acknowledged(bench: Bench, ada: User) -> None:
+    ada.says("cut \ud83d")
+    (taken,) = await bench.takes()
+    assert taken.text.startswith("cut ")
+    await bench.slack.wait_for(lambda: bench.slack.events.taken)
+
+
 async def test_it_is_acknowledged_only_when_it_is_stored(bench: Bench, ada: User) -> None:
     bench.slack.events.ack_seconds = 0.2
     bench.inbox.failing = StorageError("disk full")
@@ -134,6 +141,30 @@ async def test_sockets_that_are_soon_lost_are_not_replaced_at_once(bench: Bench)
     assert 0.5 <= first <= 1 <= second <= 2 <= third <= 4
 
 
+async def test_a_socket_that_was_of_use_is_replaced_within_a_second(
+    bench: Bench, ada: User
+) -> None:
+    for number in range(1, 6):
+        await bench.slack.wait_for(lambda number=number: number in bench.slack.events.sockets)
+        ada.says(f"m{number}")
+        await bench.takes(number)
+        await bench.slack.drop_sockets()
+    await bench.slack.wait_for(lambda: 6 in bench.slack.events.sockets)
+    assert len(bench.pauses) == 5
+    assert max(bench.pauses) <= 1
+
+
+async def test_sockets_that_slack_wants_replaced_at_once_are_not_replaced_at_once(
+    bench: Bench,
+) -> None:
+    for number in range(1, 4):
+        await bench.slack.wait_for(lambda number=number: number in bench.slack.events.sockets)
+        await bench.slack.refresh_sockets()
+    await bench.slack.wait_for(lambda: 4 in bench.slack.events.sockets)
+    first, second, third = bench.pauses
+    assert 0.5 <= first <= 1 <= second <= 2 <= third <= 4
+
+
 async def test_a_silent_socket_is_replaced(slack: SlackStandIn, ada: User) -> None:
     clock, inbox, gaps = QuickClock(), Inbox(), list[int]()
     chosen = settings.Settings(
@@ -183,6 +214,7 @@ async def test_start_and_stop_may_come_twice(slack: SlackStandIn, ada: User) -> 
     await bench.adapter.start()
     await bench.adapter.start()
     await bench.is_well()
+    await slack.wait_for(lambda: slack.events.sockets)
     assert len(slack.events.sockets) == 1
     await bench.adapter.stop()
     await bench.adapter.stop()
