@@ -91,14 +91,18 @@ async def test_a_person_who_blocked_the_bot_is_let_go_and_holds_up_nobody(
 async def test_a_chat_that_is_told_to_pause_pauses_alone_and_in_everything(
     house: House, tg: TelegramStandIn, ada: User, bob: User, method: str, shown: list[str]
 ) -> None:
+    def refused() -> bool:
+        return any(call.outcome.startswith("429") for call in tg.calls_of(method))
+
     house.script.hold()
     async with house.lives():
         tg.before = only(method, ada.id, too_many(PAUSE))
         ada.says("one")
         await house.asked()
         await answered(house, ada, *shown)
+        await until(lambda: shown or refused())
         house.script.release()
-        await until(lambda: any(c.outcome.startswith("429") for c in tg.calls_of(method)))
+        await until(refused)
         bob.says("two")
         await answered(house, bob, "re: two")
         calls = calls_to(tg, ada.id)
