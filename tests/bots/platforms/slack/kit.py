@@ -18,6 +18,7 @@ from bots.platforms.slack.catchup import WRITE_SECONDS
 from bots.platforms.slack.channel import SlackChannel
 from core.domain.keys import Address
 from core.domain.messages import Inbound, OutboxMessage, Part
+from core.ports import Channel
 from storage.memory import MemoryStore
 from tests.standins.slack import SlackStandIn
 
@@ -140,6 +141,12 @@ def row(part: Part, address: Address, name: str = "k@1#1") -> OutboxMessage:
 
 def plain(text: str) -> Part:
     return Part(text=text, plain=text)
+
+
+def previewed(channel: Channel, text: str) -> Part:
+    part = channel.preview(text)
+    assert part is not None
+    return part
 
 
 @asynccontextmanager
