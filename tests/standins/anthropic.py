@@ -24,10 +24,12 @@ LARGEST_BODY = 32 * 2**20
 KINDS = {
     400: "invalid_request_error",
     401: "authentication_error",
+    402: "billing_error",
     403: "permission_error",
     404: "not_found_error",
     413: "request_too_large",
     429: "rate_limit_error",
+    504: "timeout_error",
     529: "overloaded_error",
 }
 BAD_KEY = Refuse(401, "invalid x-api-key")

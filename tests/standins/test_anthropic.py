@@ -46,8 +46,9 @@ HELLO: Json = {"model": MODEL, "max_tokens": 9, "messages": [USER]}
 
 @pytest.fixture(autouse=True)
 async def tidy_litellm(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
-    """It keeps open connections by event loop, and each test has its own."""
+    """It keeps open connections by event loop, and each test has its own; it mends nothing here."""
     monkeypatch.setattr(litellm, "suppress_debug_info", True)
+    monkeypatch.setattr(litellm, "modify_params", False)
     yield
     await close_litellm_async_clients()
     litellm.in_memory_llm_clients_cache.flush_cache()

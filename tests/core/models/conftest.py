@@ -3,6 +3,7 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 
 from tests.core.models.harness import KEY, Heard, Models
+from tests.standins.anthropic import AnthropicStandIn
 from tests.standins.openai import OpenAIStandIn
 
 
@@ -11,6 +12,14 @@ def ai(monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenAIStandIn]:
     with OpenAIStandIn(api_key=KEY) as stand_in:
         monkeypatch.setenv("OPENAI_API_KEY", KEY)
         monkeypatch.setenv("OPENAI_API_BASE", f"{stand_in.url}/v1")
+        yield stand_in
+    assert stand_in.violations == []
+
+
+@pytest.fixture
+def anthropic(monkeypatch: pytest.MonkeyPatch) -> Iterator[AnthropicStandIn]:
+    with AnthropicStandIn(api_key=KEY) as stand_in:
+        monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
         yield stand_in
     assert stand_in.violations == []
 
