@@ -22,14 +22,19 @@ def litellm() -> ModuleType:
     return load()
 
 
-def test_no_vendor_refuses_what_a_session_asks(litellm: ModuleType) -> None:
+@pytest.mark.parametrize("mended", [True, False], ids=["as it is sent", "unmended"])
+def test_no_vendor_refuses_what_a_session_asks(
+    litellm: ModuleType, monkeypatch: pytest.MonkeyPatch, *, mended: bool
+) -> None:
+    """Nor would one if litellm did not mend it first."""
+    monkeypatch.setattr(litellm, "modify_params", mended)
     seen: Counter[str] = Counter()
 
     def judge(request: ModelRequest) -> None:
         claude, gpt = claude_body(litellm, request), openai_body(litellm, request)
         assert anthropic_checks.violations(claude) == []
         assert openai_checks.violations(gpt) == []
-        seen.update(kind for message in request.messages for kind in [type(message).__name__])
+        seen.update(type(message).__name__ for message in request.messages)
         seen["picture"] += len(request.files)
         seen["interrupted"] += "You were interrupted" in str(request.messages)
 
