@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 
 import msgspec
@@ -27,6 +28,7 @@ from tests.harness.fault_matrix import run_faults
 from tests.harness.faults import FaultResult
 from tests.harness.lab import zygote
 from tests.harness.page import PARTS, Caught, Found, Part, Where, page
+from tests.harness.towns import TOWNS
 from tests.harness.worker import BASE
 from tests.planted.kills import KILL_BUGS, KillBug, plant
 from tests.postgres import PostgresServer, running_postgres
@@ -106,11 +108,14 @@ class Run:
     def _drop_others(self) -> None:
         """What was run of other code of the service, or on other cells, is no part of this matrix.
         A checker that was mended does not unmake what it was right about."""
-        mine = _of_run(self._run)
-        same = [outcome for outcome in self.found.outcomes if _of_run(outcome.run) == mine]
+        same = [o for o in self.found.outcomes if self._is_mine(o)]
         self.found = replace(self.found, outcomes=same)
         if same and "kills" in self.found.where:
             self._began -= self.found.where["kills"].minutes * 60
+
+    def _is_mine(self, outcome: Outcome) -> bool:
+        town = outcome.block.town
+        return _of_run(outcome.run, town) == _of_run(self._run, town)
 
     def _keep(self, part: Part, **news: object) -> None:
         where = Where(
@@ -182,16 +187,20 @@ def _commit() -> str:
     return git("rev-parse", "--short", "HEAD").strip() + (" with changes" if changed else "")
 
 
-def _of_run(run: str) -> tuple[str, str]:
-    """The trees of the service's code, and the cells."""
+@cache
+def _of_run(run: str, town: str) -> tuple[str, ...]:
+    """The service's files as they were, and the cells; without the packages of the platforms that
+    have no part in that town."""
     commit, _, cells = run.partition(", ")
     found = subprocess.run(
-        ["git", "rev-parse", *(f"{commit}:{package}" for package in SERVICE)],
+        ["git", "ls-tree", "-r", commit, "--", *SERVICE],
         capture_output=True,
         text=True,
         check=False,
     )
-    return (found.stdout if found.returncode == 0 else run), cells
+    others = [f"\tbots/platforms/{name}/" for name in TOWNS if name != town]
+    files = [line for line in found.stdout.splitlines() if not any(o in line for o in others)]
+    return cells, *(files or [run])
 
 
 if __name__ == "__main__":

@@ -96,6 +96,7 @@ class CatchUp:
     async def _put_off(self, place: str, fall: int, fault: Fault, rests: asyncio.TaskGroup) -> None:
         """It stays behind, and the others go on. A place that Slack keeps from us is left alone; a
         token that it refuses is not tried again until events may have been missed again."""
+        self._places.put_off(place)
         match fault:
             case "rejected":
                 self._places.caught_up(place, self._places.mark(place).at, fall)

@@ -4,6 +4,7 @@ import asyncio
 import secrets
 from collections import defaultdict
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from typing import Any
 
 import structlog
@@ -18,6 +19,8 @@ from core.domain.messages import Inbound
 from core.errors import StorageError
 from core.ports import Clock
 
+HISTORY_SECONDS = 1.5
+"""How long what comes live waits for the history before it; Slack wants its ack within three."""
 BUG = "message left out: it cannot be read, which is a bug of this adapter"
 MESSAGES = frozenset({"app_mention", "message"})
 
@@ -58,6 +61,7 @@ class Intake:
         event: Json = body.get("event") or {}
         if event.get("type") in MESSAGES:
             channel = str(event.get("channel") or "")
+            await self._history_first(event, channel)
             async with self._locks[channel]:
                 await self._take_live(event, channel)
             return
@@ -72,6 +76,13 @@ class Intake:
             if inbound is not None:
                 await self._learn(message, channel, inbound)
                 await self._store(inbound)
+
+    async def _history_first(self, event: Json, channel: str) -> None:
+        """After a gap Slack brings the newest before it repeats what nobody took."""
+        place = translate.place_of(event, channel)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(HISTORY_SECONDS):
+                await self._places.read(place if self._places.knows(place) else channel)
 
     async def _take_live(self, event: Json, channel: str) -> None:
         inbound = self._of_message(event, channel)

@@ -5,6 +5,7 @@ behind and never runs ahead: while a place is behind, what comes live does not m
 one falls behind again while its history is read, that reading does not count.
 """
 
+import asyncio
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -24,6 +25,8 @@ class Places:
         self._marks: dict[str, Mark] = {}
         self._moved: dict[str, str] = {}
         self._behind: dict[str, int] = {}
+        self._reads: dict[str, asyncio.Event] = {}
+        """Of places that are behind: set when nobody should wait for the reading any more."""
         self._falls = 0
         self._is_loaded = False
 
@@ -52,11 +55,24 @@ class Places:
     def fall_behind(self, places: Iterable[str] | None = None) -> None:
         """They have to be read again; all of them where none is named."""
         self._falls += 1
-        self._behind |= dict.fromkeys(self._marks if places is None else places, self._falls)
+        fallen = dict.fromkeys(self._marks if places is None else places, self._falls)
+        self._behind |= fallen
+        for place in fallen:
+            if place not in self._reads or self._reads[place].is_set():
+                self._reads[place] = asyncio.Event()
 
     def fall(self, place: str) -> int:
         """Which one it was, of a place that is behind: for ``caught_up``."""
         return self._behind[place]
+
+    async def read(self, place: str) -> None:
+        """Waits until it is not behind any more, or is put off."""
+        if reading := self._reads.get(place):
+            await reading.wait()
+
+    def put_off(self, place: str) -> None:
+        """It stays behind, and what comes live does not wait for it."""
+        self._reads[place].set()
 
     async def learn(self, place: str, ts: str) -> None:
         """Before the first message of a place is stored, so that no kill can lose the place. All
@@ -75,6 +91,7 @@ class Places:
         """All of its history is on disk, up to there at least, unless it fell again since."""
         if self._behind.get(place) == fall:
             del self._behind[place]
+            self._reads.pop(place).set()
         self.passed(place, ts)
 
     async def write(self) -> None:
