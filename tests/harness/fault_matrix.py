@@ -17,6 +17,7 @@ from tests.harness.faults import (
     ERRANDS,
     FAILED,
     POLL,
+    POLLS,
     Errand,
     FaultCell,
     FaultResult,
@@ -237,7 +238,7 @@ class FaultRunner:
             await lab.down()
             found, _ = await complaints(stage, self._errand, 0)
         assert not found, (found, lab.log()[-LOG_TAIL:])
-        return cells_of(calls)
+        return cells_of(calls, 0 if self._errand.webhook else POLLS)
 
     async def run(self, cells: Sequence[FaultCell]) -> list[FaultResult]:
         async def one(cell: FaultCell) -> FaultResult:

@@ -163,11 +163,11 @@ class FaultResult(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
 
 
-def cells_of(calls: list[str]) -> list[FaultCell]:
-    """All of a run that made these counted calls, and of the polls that brought its message."""
+def cells_of(calls: list[str], polls: int) -> list[FaultCell]:
+    """All of a run that made these counted calls, and of so many of its first polls."""
     cells = [
         FaultCell(number=number, call=POLL, way=way)
-        for number in range(1, POLLS + 1)
+        for number in range(1, polls + 1)
         for way in ANY_CALL
     ]
     for number, call in enumerate(calls, 1):

@@ -13,6 +13,7 @@ from tests.harness.kills import Cell
 Part = Literal["kills", "faults", "bugs"]
 PARTS: tuple[Part, ...] = ("kills", "faults", "bugs")
 ENDS = ("answered", "said to have failed", "doubled", "red")
+HOME = "telegram"
 SHOWN = 3
 """Cells named for each planted bug."""
 HEAD = """# The kill matrix
@@ -31,7 +32,8 @@ taken.
 One thing cannot be exact: Telegram cannot be asked whether a *new* message arrived. A process that
 dies between the claim of such a message and the note that it is out sends it again: **at most one
 double**, and nothing else may double. The cells where that may happen are counted apart; in the
-last column is in how many of them it did.
+last column is in how many of them it did. Telegram is where all of this is played; Slack and
+Discord, which can be asked, have a table of their own.
 """
 
 
@@ -81,10 +83,11 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def page(found: Found) -> str:
-    outcomes = found.outcomes
+    home = [outcome for outcome in found.outcomes if outcome.block.town == HOME]
+    abroad = [outcome for outcome in found.outcomes if outcome.block.town != HOME]
     sections = [HEAD, _where(found)]
     if "kills" in found.where:
-        sections += [_scenarios(outcomes), _twice(outcomes), _grades(outcomes)]
+        sections += [_scenarios(home), _platforms(abroad), _twice(home), _grades(home)]
     if "faults" in found.where:
         sections.append(_faults(found.faults))
     if "bugs" in found.where:
@@ -127,6 +130,35 @@ COLUMNS = ("cells", "killed", "exact", "at most one double", "doubled", "red")
 def _scenarios(outcomes: Sequence[Outcome]) -> str:
     plain = [o for o in outcomes if not o.block.first and o.block.grade == "sync"]
     return _by_scenario("One kill", "Every write and every call, before and after.", plain)
+
+
+def _platforms(outcomes: Sequence[Outcome]) -> str:
+    """Who is asked what arrived doubles nothing: no cell may."""
+    groups: defaultdict[str, dict[str, Outcome]] = defaultdict(dict)
+    for outcome in outcomes:
+        groups[outcome.block.scenario][outcome.block.town] = outcome
+    towns = sorted({outcome.block.town for outcome in outcomes})
+    numbers = ("cells", "at most one double", "red")
+    rows: list[list[object]] = [
+        [name, *(n for town in towns for n in _short([groups[name].get(town)]))]
+        for name in sorted(groups)
+    ]
+    totals = [_short([o for o in outcomes if o.block.town == town]) for town in towns]
+    rows.append(["**all**", *(f"**{n}**" for total in totals for n in total)])
+    head = ("scenario", *(f"{town.title()}: {what}" for town in towns for what in numbers))
+    return (
+        "## Slack and Discord\n\nOne kill, on SQLite. Both can be asked whether a message arrived; "
+        "so none may double in any cell.\n\n" + table(head, rows)
+    )
+
+
+def _short(outcomes: Sequence[Outcome | None]) -> tuple[object, object, object]:
+    known = [outcome for outcome in outcomes if outcome is not None]
+    if not known:
+        return "–", "–", "–"
+    results = [result for outcome in known for result in outcome.results]
+    red = sum(len(outcome.red) for outcome in known)
+    return len(results), sum(result.may_double for result in results), red
 
 
 def _twice(outcomes: Sequence[Outcome]) -> str:
