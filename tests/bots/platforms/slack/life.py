@@ -63,4 +63,4 @@ class Held:
 
     async def _hold(self, call: Call) -> None:
         self._held += call.method == self._method
-        await self._slack.changes.until(lambda: self._let_go or call.method != self._method)
+        await self._slack.until(call, lambda: self._let_go or call.method != self._method)
