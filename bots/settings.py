@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, SecretStr, ValidationError
 from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-from core.domain.policy import BusyMode, Durability, Policy
+from core.domain.policy import BusyMode, Durability, Policy, Strategy
 from core.errors import ConfigurationError
 from core.files.limits import Limits
 
@@ -87,7 +87,14 @@ class Settings(BaseSettings):
     model_sees: Annotated[Literal["auto", "yes", "no"], BeforeValidator(_lower)] = Field(
         default="auto", description="auto, yes or no"
     )
+    summary_model: str = ""
     transcribe_model: str = ""
+    context_strategy: Annotated[Strategy, BeforeValidator(_lower)] = Field(
+        default="auto", description="full, window, compact or auto"
+    )
+    context_window: int = Field(
+        default=0, ge=0, description="a number of tokens, or 0 for what the model takes"
+    )
     system_prompt: str = Policy().system_prompt
     attachment_max_bytes: int = Field(
         default=Limits().attachment_bytes, ge=0, description="a number of bytes, 0 or more"
@@ -160,6 +167,7 @@ class Settings(BaseSettings):
             model=model,
             system_prompt=self.system_prompt,
             busy_mode=self.busy_mode,
+            strategy=self.context_strategy,
             durability=self.durability,
             idle_reset=self.idle_reset_minutes * 60 or None,
             daily_reset_at=self.daily_reset_at,

@@ -20,6 +20,7 @@ from core.domain.messages import (
     ModelRequest,
     OutboxMessage,
     Part,
+    RequestSize,
     ToolSpec,
 )
 from core.domain.outputs import AccessGrant, InboxId, Outcome, Timer
@@ -352,6 +353,11 @@ OnText = Callable[[str], None]
 class Model(Protocol):
     @property
     def name(self) -> str: ...
+
+    async def measure(self, request: ModelRequest) -> RequestSize:
+        """What it is by the model's own tokenizer, as far as that is known, and what the model
+        takes; ``estimated`` is not its to say. It blocks nobody, and never raises."""
+        ...
 
     async def complete(self, request: ModelRequest, on_text: OnText) -> ModelReply | ModelFailure:
         """A failure is a value, never an error. A reply is whole or there is none. Retries of its

@@ -1,8 +1,8 @@
 """``/allow``: the owner lets someone in."""
 
 from core.commands.base import Command, CommandContext
+from core.domain.draft import Draft
 from core.domain.events import AccessChanged, Role
-from core.domain.lifecycle import Draft
 
 USAGE = (
     "Whom? `/{name} 12345` for a user id on this platform, or with the platform before it: "

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
+from core.domain.draft import Draft
 from core.domain.events import Role
-from core.domain.lifecycle import Draft
 from core.domain.messages import Inbound
 
 

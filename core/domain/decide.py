@@ -8,26 +8,28 @@ from msgspec.structs import replace
 from core.domain import events as ev
 from core.domain import inputs as ask
 from core.domain import notices
+from core.domain.draft import Draft
+from core.domain.entries import estimate_tokens
 from core.domain.lifecycle import (
-    Draft,
     cancel_turn,
     close_if_over,
     ensure_session,
     expiry,
     fail_turn,
-    halve_context,
     join_album,
-    leave_out,
     start_next,
     suspend,
 )
-from core.domain.messages import FailureKind, ToolCall
+from core.domain.messages import ToolCall
 from core.domain.policy import Policy
+from core.domain.room import compact, compact_in_background, leave_out, make_fit, narrow
 from core.domain.state import Phase, SessionState, Turn
 
 _MAY_BE_FOR_A_PICTURE = ("too_long", "refused", "never")
 """Vendors refuse a picture as a wrong request, as one that is too large, or as if the model were
 not there."""
+MOST_OF_IT = 0.7
+"""A summary of more than this share of what it stands for is none."""
 MAX_WAITS = 5
 MAX_WAIT = timedelta(hours=1)
 
@@ -50,6 +52,8 @@ def decide(state: SessionState, wish: ask.Input, policy: Policy) -> tuple[ev.Eve
             _fail(draft, wish)
         case ask.Unstorable():
             _unstorable(draft, wish)
+        case ask.Compact() | ask.Summarize() | ask.NotSummarized():
+            _shrink(draft, wish)
         case ask.StartTool():
             _start_tool(draft, wish)
         case ask.FinishTool():
@@ -121,14 +125,27 @@ def _reply(draft: Draft, wish: ask.Reply) -> None:
             usage=reply.usage.credible,
             model=reply.model,
             cut=reply.cut,
+            size=wish.size,
         )
     )
     if not reply.calls:
-        draft.add(ev.TurnFinished(turn=turn.number))
-        start_next(draft)
+        _finish(draft, turn)
     elif turn.step >= draft.policy.turn_max_steps:
         cancel_turn(draft, "steps")
         start_next(draft)
+
+
+def _finish(draft: Draft, turn: Turn) -> None:
+    """What had to be left out for the answer to come is out of the way from here on; after a
+    refusal only when it is the second in a row, since one may have been for anything."""
+    refused_before = draft.state.session is not None and draft.state.session.refusals > 0
+    draft.add(ev.TurnFinished(turn=turn.number))
+    out = turn.narrowed
+    if out is not None and (out.reason == "too_long" or refused_before):
+        compact(draft, out.first_turn, bare=out.bare and out.reason == "refused")
+    start_next(draft)
+    if out is None and not turn.compacted:
+        compact_in_background(draft)
 
 
 def _with_own_ids(calls: tuple[ToolCall, ...], turn: Turn) -> tuple[ToolCall, ...]:
@@ -152,7 +169,7 @@ def _fail(draft: Draft, wish: ask.Fail) -> None:
     if turn is None:
         return
     failure = wish.failure
-    if _mended(draft, turn, failure.kind):
+    if _mended(draft, turn, wish):
         return
     wait = timedelta(seconds=failure.retry_after or 0)
     if failure.kind == "try_again" and timedelta(0) < wait <= MAX_WAIT and turn.waits < MAX_WAITS:
@@ -167,13 +184,47 @@ def _fail(draft: Draft, wish: ask.Fail) -> None:
     start_next(draft)
 
 
-def _mended(draft: Draft, turn: Turn, kind: FailureKind) -> bool:
+def _mended(draft: Draft, turn: Turn, wish: ask.Fail) -> bool:
     """Whether the same call may succeed without something that it held."""
-    if kind in _MAY_BE_FOR_A_PICTURE and leave_out(draft, "pictures"):
+    kind = wish.failure.kind
+    if wish.asked and kind in _MAY_BE_FOR_A_PICTURE and leave_out(draft, "pictures"):
         return True
     if kind == "too_long":
-        return halve_context(draft) or leave_out(draft, "texts")
-    return kind == "refused" and _again_alone(draft, turn)
+        return make_fit(draft, turn, wish.size.counted if wish.asked else 0)
+    alone = turn.narrowed is not None and turn.narrowed.reason == "refused"
+    return kind == "refused" and not alone and narrow(draft, "refused")
+
+
+def _shrink(draft: Draft, wish: ask.Shrunk) -> None:
+    session = draft.state.session
+    wanted = session.compaction if session else None
+    if wanted is None:
+        return
+    match wish:
+        case ask.Compact() if wanted.attempt >= draft.policy.compact_attempts:
+            draft.add(ev.CompactionFailed(reason="no_progress"))
+        case ask.Compact():
+            draft.add(ev.CompactionAttempted(attempt=wanted.attempt + 1))
+        case ask.Summarize(first_turn=first) if first == wanted.first_turn:
+            _summarize(draft, wish)
+        case ask.NotSummarized(first_turn=first) if first == wanted.first_turn:
+            draft.add(
+                ev.CompactionFailed(
+                    reason="failed", error_id=wish.error_id, usage=wish.usage.credible
+                )
+            )
+        case _:
+            pass
+
+
+def _summarize(draft: Draft, wish: ask.Summarize) -> None:
+    """One that is not much shorter than what it stands for does not help."""
+    entries = draft.state.session.entries if draft.state.session else ()
+    gone = sum(e.tokens for e in entries if e.turn < wish.first_turn)
+    if not wish.summary.strip() or estimate_tokens(wish.summary) > gone * MOST_OF_IT:
+        draft.add(ev.CompactionFailed(reason="useless", usage=wish.usage.credible))
+        return
+    compact(draft, wish.first_turn, wish.summary, usage=wish.usage.credible)
 
 
 def _unstorable(draft: Draft, wish: ask.Unstorable) -> None:
@@ -182,17 +233,6 @@ def _unstorable(draft: Draft, wish: ask.Unstorable) -> None:
         sentence = notices.failure("unstorable", wish.error_id)
         fail_turn(draft, "unstorable", sentence, wish.error_id)
         start_next(draft)
-
-
-def _again_alone(draft: Draft, turn: Turn) -> bool:
-    """A second refusal in a row may be for what stands before: once, without all that."""
-    session = draft.state.session
-    if session is None or not session.refusals or turn.trimmed:
-        return False
-    if all(entry.turn >= turn.number for entry in session.entries):
-        return False
-    draft.add(ev.Compacted(first_turn=turn.number))
-    return True
 
 
 def _start_tool(draft: Draft, wish: ask.StartTool) -> None:

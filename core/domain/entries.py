@@ -10,6 +10,8 @@ BYTES_A_TOKEN = 4
 TOKENS_AN_ENTRY = 8
 TOKENS_A_PICTURE = 1_500
 """About what vendors count for one of the size that we send."""
+TOKENS_A_SHORT_RESULT = 120
+"""Of ``context.SHORT_RESULT`` characters, in any script."""
 
 
 def estimate_tokens(text: str) -> int:
@@ -30,6 +32,14 @@ def without(entry: Entry, what: ev.FilePart) -> Entry:
         return replace(entry, pictures=0, tokens=left) if entry.pictures else entry
     left = TOKENS_AN_ENTRY + entry.pictures * TOKENS_A_PICTURE
     return replace(entry, texts=0, tokens=left) if entry.texts else entry
+
+
+def shortened(entry: Entry, before: int) -> Entry:
+    """A result that is shown by its ends, where that is less."""
+    small = entry.tokens <= TOKENS_A_SHORT_RESULT
+    if entry.kind != "tool" or entry.seq >= before or entry.short or small:
+        return entry
+    return replace(entry, short=True, tokens=TOKENS_A_SHORT_RESULT)
 
 
 def as_tried_again(source: Source) -> Source:

@@ -8,8 +8,16 @@ from typing import assert_never
 from msgspec.structs import replace
 
 from core.domain import events as ev
-from core.domain.entries import as_entries, as_tried_again, estimate_tokens, files_entry, without
-from core.domain.state import LEGAL, Call, Entry, Session, SessionState, Source, Turn
+from core.domain.entries import (
+    as_entries,
+    as_tried_again,
+    estimate_tokens,
+    files_entry,
+    shortened,
+    without,
+)
+from core.domain.fold_context import apply_context, measured
+from core.domain.state import LEGAL, Call, Entry, Narrowed, Pin, Session, SessionState, Source, Turn
 from core.errors import IllegalEventError
 
 DONE_KEPT = 50
@@ -50,16 +58,23 @@ def apply(state: SessionState, recorded: ev.Recorded) -> SessionState:
             | ev.TurnFinished()
             | ev.TurnFailed()
             | ev.TurnCancelled()
+            | ev.ResultsShortened()
+            | ev.ContextNarrowed()
+            | ev.WindowLearned()
         ):
             return _apply_turn(state, event, recorded.at)
-        case (
-            ev.SessionOpened()
-            | ev.SessionClosed()
-            | ev.SessionSuspended()
-            | ev.SessionReopened()
-            | ev.Compacted()
-        ):
+        case ev.SessionOpened() | ev.SessionClosed() | ev.SessionSuspended() | ev.SessionReopened():
             return _apply_session(state, event, recorded.at)
+        case (
+            ev.Compacted()
+            | ev.CompactionStarted()
+            | ev.CompactionAttempted()
+            | ev.CompactionFailed()
+            | ev.CompactionUndone()
+            | ev.TurnUndone()
+            | ev.StrategyChosen()
+        ):
+            return _touch(apply_context(state, event), recorded.at)
         case (
             ev.SessionSetAside()
             | ev.MessageReceived()
@@ -68,6 +83,8 @@ def apply(state: SessionState, recorded: ev.Recorded) -> SessionState:
             | ev.AccessChanged()
             | ev.ReminderSet()
             | ev.ReminderDue()
+            | ev.Pinned()
+            | ev.Unpinned()
         ):
             return _apply_anywhere(state, event, recorded.at)
         case _:
@@ -76,11 +93,7 @@ def apply(state: SessionState, recorded: ev.Recorded) -> SessionState:
 
 def _apply_session(
     state: SessionState,
-    event: ev.SessionOpened
-    | ev.SessionClosed
-    | ev.SessionSuspended
-    | ev.SessionReopened
-    | ev.Compacted,
+    event: ev.SessionOpened | ev.SessionClosed | ev.SessionSuspended | ev.SessionReopened,
     at: datetime,
 ) -> SessionState:
     match event:
@@ -95,15 +108,12 @@ def _apply_session(
             )
             return replace(state, session=session, closed_reason=None)
         case ev.SessionClosed():
-            return replace(
-                state, session=None, previous=_session(state), closed_reason=event.reason
-            )
+            closed = replace(_session(state), compaction=None)
+            return replace(state, session=None, previous=closed, closed_reason=event.reason)
         case ev.SessionSuspended():
-            return _touch(state, at, suspended=True)
+            return _touch(state, at, suspended=True, compaction=None)
         case ev.SessionReopened():
             return _reopened(state, event, at)
-        case ev.Compacted():
-            return _compacted(state, event, at)
         case _:
             assert_never(event)
 
@@ -114,15 +124,8 @@ def _reopened(state: SessionState, event: ev.SessionReopened, at: datetime) -> S
     if state.previous is None or state.previous.session_id != event.session_id:
         raise IllegalEventError(f"{state.key}@{state.seq}: no session {event.session_id} to reopen")
     back = replace(state.previous, suspended=False, updated_at=at, last_user_at=at)
-    return replace(state, session=back, previous=state.session, closed_reason=None)
-
-
-def _compacted(state: SessionState, event: ev.Compacted, at: datetime) -> SessionState:
-    kept = tuple(entry for entry in _session(state).entries if entry.turn >= event.first_turn)
-    if event.summary:
-        kept = (Entry(state.seq, "summary", 0, estimate_tokens(event.summary)), *kept)
-    turn = replace(state.turn, trimmed=True) if state.turn else None
-    return _touch(replace(state, turn=turn), at, entries=kept)
+    away = replace(state.session, compaction=None) if state.session else None
+    return replace(state, session=back, previous=away, closed_reason=None)
 
 
 def _apply_anywhere(
@@ -133,7 +136,9 @@ def _apply_anywhere(
     | ev.CommandAnswered
     | ev.AccessChanged
     | ev.ReminderSet
-    | ev.ReminderDue,
+    | ev.ReminderDue
+    | ev.Pinned
+    | ev.Unpinned,
     at: datetime,
 ) -> SessionState:
     match event:
@@ -158,6 +163,11 @@ def _apply_anywhere(
             return replace(state, reminders=(*state.reminders, event))
         case ev.StrangerRefused(told=told):
             return replace(state, refused_at=at) if told else state
+        case ev.Pinned(text=text):
+            pin = Pin(state.seq, text, estimate_tokens(text))
+            return replace(state, pins=(*state.pins, pin))
+        case ev.Unpinned(pin=seq):
+            return replace(state, pins=tuple(pin for pin in state.pins if pin.seq != seq))
         case ev.SessionSetAside() | ev.CommandAnswered() | ev.AccessChanged():
             return state
         case _:
@@ -209,6 +219,9 @@ _TurnEvent = (
     | ev.TurnFinished
     | ev.TurnFailed
     | ev.TurnCancelled
+    | ev.ResultsShortened
+    | ev.ContextNarrowed
+    | ev.WindowLearned
 )
 
 
@@ -253,8 +266,17 @@ def _apply_turn(  # noqa: C901, PLR0912 (exhaustive match)
             )
         case ev.TurnWoken():
             return _with_turn(state, at, replace(turn, status="running", wait_until=None))
+        case ev.ResultsShortened(before=before):
+            entries = tuple(shortened(e, before) for e in _session(state).entries)
+            return _touch(state, at, entries=entries)
+        case ev.ContextNarrowed(first_turn=first, reason=reason, bare=bare):
+            return _with_turn(state, at, replace(turn, narrowed=Narrowed(first, reason, bare)))
+        case ev.WindowLearned(tokens=tokens):
+            return _touch(state, at, most=tokens)
         case ev.TurnFinished():
-            return _with_turn(_touch(state, at, refusals=0), at, None)
+            alone = turn.narrowed is not None and turn.narrowed.reason == "refused"
+            refusals = _session(state).refusals + 1 if alone else 0
+            return _with_turn(_touch(state, at, refusals=refusals), at, None)
         case ev.TurnFailed() | ev.TurnCancelled():
             return _ended(state, turn, event, at)
         case _:
@@ -271,11 +293,10 @@ def _model_replied(
     calls = tuple(
         Call(call, effect) for call, effect in zip(event.calls, event.effects, strict=True)
     )
+    session = measured(session, event)
+    entries = (*session.entries, Entry(state.seq, "assistant", turn.number, tokens))
     state = _touch(
-        state,
-        at,
-        entries=(*session.entries, Entry(state.seq, "assistant", turn.number, tokens)),
-        usage=session.usage + event.usage,
+        replace(state, session=session), at, entries=entries, usage=session.usage + event.usage
     )
     return _with_turn(state, at, replace(turn, calls=calls, attempt=0, waits=0))
 

@@ -11,7 +11,9 @@ from core.domain.messages import (
     ModelFailure,
     ModelReply,
     ReadFile,
+    RequestSize,
     ToolOutcome,
+    Usage,
 )
 
 
@@ -52,13 +54,38 @@ class Reply(_Input, frozen=True):
     step: int
     reply: ModelReply
     effects: tuple[EffectClass, ...] = ()
+    size: RequestSize = RequestSize()
 
 
 class Fail(_Input, frozen=True):
+    """``asked`` is False where the request was found to be too long before anybody was asked."""
+
     turn: int
     step: int
     failure: ModelFailure
     error_id: str
+    size: RequestSize = RequestSize()
+    asked: bool = True
+
+
+class Compact(_Input, frozen=True):
+    """Someone is about to make the summary that is wanted."""
+
+
+class Summarize(_Input, frozen=True):
+    """The summary of what stands before ``first_turn``."""
+
+    first_turn: int
+    summary: str
+    usage: Usage = Usage()
+
+
+class NotSummarized(_Input, frozen=True):
+    """It was tried in vain; ``usage`` is what that cost."""
+
+    first_turn: int
+    error_id: str
+    usage: Usage = Usage()
 
 
 class Unstorable(_Input, frozen=True):
@@ -102,4 +129,6 @@ class Remind(_Input, frozen=True):
 
 Told = Attempt | Read | Reply | Fail | Unstorable | StartTool | FinishTool
 """What someone who works on a turn has to say of it."""
-Input = Receive | Refuse | Told | Wake | Expire | Remind
+Shrunk = Compact | Summarize | NotSummarized
+"""What someone who sums up has to say."""
+Input = Receive | Refuse | Told | Shrunk | Wake | Expire | Remind

@@ -4,6 +4,9 @@ from datetime import datetime
 
 from core.domain.events import (
     CancelReason,
+    Compacted,
+    CompactFailure,
+    CompactionFailed,
     Event,
     FailReason,
     OpenReason,
@@ -36,8 +39,18 @@ SET_ASIDE = (
 )
 CONTEXT_MOVED = (
     "_(The older part of this conversation is out of my view from here on: it was too much for "
-    "the model. Nothing is deleted; /new starts afresh.)_"
+    "the model. Nothing is deleted; /undo brings it back, /new starts afresh.)_"
 )
+
+ANSWERED_ALONE = (
+    "_(The model's provider refused this together with what we said before, so I answered it "
+    "alone.)_"
+)
+_NOT_SUMMED_UP: dict[CompactFailure, str] = {
+    "failed": "the model that should do it failed",
+    "useless": "what came of it was hardly shorter",
+    "no_progress": "it broke off each time",
+}
 
 TRY_AGAIN = Button("Try again", "/retry")
 GO_BACK = Button("Bring it back", "/resume")
@@ -48,8 +61,9 @@ _FAILURES: dict[FailReason, str] = {
     "try_again": "I cannot reach the model right now. Your message is kept; /retry tries again.",
     "never": "The model cannot be used as it is set up; whoever runs me finds the reason in the "
     "log. When it is mended, /retry answers your message.",
-    "too_long": "This conversation is too long for the model, even without its older part. "
-    "/new starts afresh.",
+    "too_long": "This is too long for the model, even without all that we said before. It is left "
+    "out of the conversation; please send it in smaller parts, or /new starts afresh.",
+    "over_budget": "",
     "unstorable": "I had to stop: my database does not take what came of this, and never will. "
     "What I did until then is done. Please put it differently, or in smaller parts.",
     "refused": "The model's provider refused this request. It is left out of the conversation from "
@@ -77,6 +91,25 @@ def buttons(event: Event) -> tuple[Button, ...]:
 
 def failure(kind: FailReason, error_id: str) -> str:
     return f"{_FAILURES[kind]} (error {error_id})" if error_id else _FAILURES[kind]
+
+
+def compacted(event: Compacted) -> str:
+    """What left the model's view, and what it is worth."""
+    turns = "1 older turn" if event.turns == 1 else f"{event.turns} older turns"
+    cost = f", for ${event.usage.cost:.4f}" if event.usage.cost else ""
+    return (
+        f"_(I have summed up {turns} of this conversation: {event.tokens_before} tokens became "
+        f"{event.tokens_after}{cost}. Nothing is deleted; /undo takes it back.)_"
+    )
+
+
+def not_compacted(event: CompactionFailed) -> str:
+    error = f" (error {event.error_id})" if event.error_id else ""
+    why = _NOT_SUMMED_UP[event.reason]
+    return (
+        f"_(I wanted to sum up the older part of this conversation, but {why}; it stays as it "
+        f"was.{error})_"
+    )
 
 
 def reminder(text: str) -> str:

@@ -14,6 +14,7 @@ from core.domain.lifecycle import daily_due, idle_due
 from core.domain.messages import Button, Inbound, OutboxKind
 from core.domain.policy import Policy
 from core.domain.state import SessionState, Source, Turn
+from core.domain.window import strategy_of
 
 Outcome = Literal["pending", "answered", "failed", "discarded"]
 TimerKind = Literal["idle", "daily", "reminder", "wake"]
@@ -130,6 +131,8 @@ def _said(state: SessionState, recorded: ev.Recorded, policy: Policy) -> list[Sa
             return [Said(seq, state.queue[-1].address, "notice", notices.CONTEXT_MOVED)]
         case ev.ModelReplied(calls=()) if turn is not None:
             return [_answer(state.key, turn, event, seq)]
+        case ev.Compacted() | ev.CompactionFailed():
+            return _of_context(state, event, seq, policy)
         case _ if turn is not None:
             words = (_of_turn(turn, recorded, policy), *_unsaid(turn, event))
             text = "\n\n".join(filter(None, words))
@@ -139,10 +142,36 @@ def _said(state: SessionState, recorded: ev.Recorded, policy: Policy) -> list[Sa
             return []
 
 
+def _of_context(
+    state: SessionState, event: ev.Compacted | ev.CompactionFailed, seq: int, policy: Policy
+) -> list[Said]:
+    """Said to whom it was promised, or with whom we talk; whoever wants to see the newest turns
+    only is not told each time that older ones leave."""
+    session = state.session
+    if session is None:
+        return []
+    wanted, talked = session.compaction, session.last_sources or state.queue
+    address = wanted.address if wanted else talked[-1].address if talked else None
+    match event:
+        case _ if address is None:
+            return []
+        case ev.CompactionFailed():
+            text = notices.not_compacted(event)
+        case ev.Compacted(summary="") if strategy_of(state, policy) == "window":
+            return []
+        case ev.Compacted(summary=""):
+            text = notices.CONTEXT_MOVED
+        case ev.Compacted():
+            text = notices.compacted(event)
+    return [Said(seq, address, "notice", text)]
+
+
 def _answer(key: str, turn: Turn, event: ev.ModelReplied, seq: int) -> Said:
     text = event.text if event.text.strip() else notices.EMPTY_ANSWER
     if event.cut:
         text = f"{text}\n\n{notices.CUT_ANSWER}"
+    if turn.narrowed is not None and turn.narrowed.reason == "refused":
+        text = f"{text}\n\n{notices.ANSWERED_ALONE}"
     return Said(seq, turn.address, "answer", text, edits=preview_id(key, turn.number))
 
 
@@ -169,8 +198,6 @@ def _of_turn(turn: Turn, recorded: ev.Recorded, policy: Policy) -> str | None:
             return sentence
         case ev.TurnCancelled(reason=reason, where=where):
             return notices.cancelled(reason, where)
-        case ev.Compacted(summary="") if not turn.trimmed:
-            return notices.CONTEXT_MOVED
         case _:
             return None
 

@@ -5,7 +5,8 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from core.domain import events as ev
-from core.domain.lifecycle import UNKNOWN, Draft
+from core.domain.draft import Draft
+from core.domain.lifecycle import UNKNOWN
 from core.domain.policy import Policy
 from core.domain.state import SessionState
 
@@ -68,6 +69,10 @@ def _session_faults(state: SessionState) -> Iterable[str]:
         usage = session.usage
         if min(usage.prompt, usage.completion, usage.cost) < 0:
             yield "usage is negative"
+        if min(session.settled, session.window, session.most, session.overhead) < 0:
+            yield "the context is smaller than nothing"
+        if session.compaction is not None and session.compaction.attempt < 0:
+            yield "a compaction counts backwards"
         if max([session.last_turn, *(entry.turn for entry in session.entries)]) > state.turns:
             yield "a session knows turns that never were"
 
@@ -75,8 +80,10 @@ def _session_faults(state: SessionState) -> Iterable[str]:
 def _places(state: SessionState) -> Iterable[int]:
     """Every event that the state points to."""
     yield from (source.seq for source in state.queue)
+    yield from (pin.seq for pin in state.pins)
     for session in (state.session, state.previous):
-        yield from (entry.seq for entry in session.entries) if session else ()
+        if session is not None:
+            yield from (entry.seq for entry in (*session.entries, *session.replaced))
     if state.turn is not None:
         yield from (source.seq for source in state.turn.sources)
         yield from (call.result_seq for call in state.turn.calls if call.result_seq)

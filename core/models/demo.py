@@ -3,13 +3,15 @@
 import re
 from collections.abc import Awaitable, Callable
 
-from core.domain.messages import ModelReply, ModelRequest, Usage
+from core.domain.messages import ModelReply, ModelRequest, RequestSize, SystemMessage, Usage
 from core.models.demo_replies import answer, calls_for
 from core.models.demo_view import view_of
 from core.ports import OnText
 
 WORD_PAUSE = 0.03
 """Seconds; about the pace of a real model."""
+WINDOW = 8_000
+"""Tokens; small enough to see in a terminal what becomes of a long conversation."""
 _WORDS = re.compile(r"\S+\s*")
 
 
@@ -20,6 +22,12 @@ class DemoModel:
 
     def __init__(self, sleep: Callable[[float], Awaitable[None]]) -> None:
         self._sleep = sleep
+
+    async def measure(self, request: ModelRequest) -> RequestSize:
+        overhead = sum(len(tool.description) for tool in request.tools)
+        overhead += sum(len(m.text) for m in request.messages if isinstance(m, SystemMessage))
+        counted = _usage(request, "").prompt
+        return RequestSize(counted=counted, overhead=overhead // 4, window=WINDOW)
 
     async def complete(self, request: ModelRequest, on_text: OnText) -> ModelReply:
         view = view_of(request.messages)

@@ -11,9 +11,10 @@ from core.commands.base import Command, CommandContext
 from core.domain import events as ev
 from core.domain import inputs as ask
 from core.domain.decide import decide
+from core.domain.draft import Draft
 from core.domain.events import Event
 from core.domain.keys import session_key
-from core.domain.lifecycle import Draft, start_next
+from core.domain.lifecycle import start_next
 from core.domain.messages import Inbound
 from core.domain.outputs import inbox_id
 from core.domain.state import SessionState

@@ -7,8 +7,9 @@ import msgspec
 import structlog
 
 from core.domain import inputs as ask
-from core.domain.context import build_request, wanted_bodies
+from core.domain.context import build_request, view_of
 from core.domain.effects import (
+    AwaitSummary,
     AwaitTool,
     CallModel,
     ReadFiles,
@@ -18,10 +19,11 @@ from core.domain.effects import (
     next_effects,
 )
 from core.domain.events import MessageReceived
-from core.domain.messages import ModelFailure, ModelReply
+from core.domain.messages import ModelFailure, ModelReply, RequestSize
 from core.domain.outputs import preview_id
 from core.domain.state import SessionState, Turn
 from core.domain.values import clean
+from core.domain.window import fits
 from core.errors import BrokenDataError, StillhereError, UnstorableError
 from core.files.reader import FileReader
 from core.ports import Artifact, Channel, Clock, Model, Outbox
@@ -137,7 +139,7 @@ class Agent:
         if not ours or key not in self._sessions.held:
             return []
         effects = next_effects(state, self._sessions.policy)
-        return [effect for effect in effects if not isinstance(effect, AwaitTool | Sleep)]
+        return [e for e in effects if not isinstance(e, AwaitTool | AwaitSummary | Sleep)]
 
     async def _state(self, key: str) -> SessionState:
         """A turn does not break off because the database is away just then."""
@@ -195,15 +197,20 @@ class Agent:
         )
 
     async def _call_model(self, state: SessionState, effect: CallModel) -> None:
-        bodies = await insist(
-            self._out.clock, lambda: self._sessions.bodies(state.key, wanted_bodies(state))
-        )
+        policy = self._sessions.policy
+        view = view_of(state, policy)
+        bodies = await insist(self._out.clock, lambda: self._sessions.bodies(state.key, view.seqs))
         request = build_request(
-            state,
+            view,
             {recorded.seq: recorded for recorded in bodies},
-            self._sessions.policy.system_prompt,
+            policy.system_prompt,
             self._out.toolbox.specs,
         )
+        measured = await self._out.model.measure(request)
+        size = msgspec.structs.replace(measured, estimated=view.tokens)
+        if not fits(state, size, policy):
+            await self._tell(state.key, self._too_long(effect, size))
+            return
         if request.pictures:
             bare = request
             request = await insist(self._out.clock, lambda: self._out.reader.equipped(bare))
@@ -219,13 +226,24 @@ class Agent:
                 reply = _cleaned(reply)
                 effects = self._out.toolbox.effects(reply.calls)
                 wish = ask.Reply(
-                    at=at, turn=effect.turn, step=effect.step, reply=reply, effects=effects
+                    at=at,
+                    turn=effect.turn,
+                    step=effect.step,
+                    reply=reply,
+                    effects=effects,
+                    size=size,
                 )
             case ModelFailure():
-                wish = self._failed(effect, reply)
+                wish = self._failed(effect, reply, size)
         await self._tell(state.key, wish)
 
-    def _failed(self, effect: CallModel, failure: ModelFailure) -> ask.Fail:
+    def _too_long(self, effect: CallModel, size: RequestSize) -> ask.Fail:
+        """Found out by ourselves: nobody has to be asked."""
+        detail = f"{size.counted} tokens do not fit into {size.window}"
+        failure = ModelFailure(kind="too_long", detail=detail)
+        return msgspec.structs.replace(self._failed(effect, failure, size), asked=False)
+
+    def _failed(self, effect: CallModel, failure: ModelFailure, size: RequestSize) -> ask.Fail:
         error_id = self._out.toolbox.new_id()
         log.error(
             "model failed",
@@ -240,6 +258,7 @@ class Agent:
             step=effect.step,
             failure=failure,
             error_id=error_id,
+            size=size,
         )
 
     async def _run_tool(self, state: SessionState, effect: RunTool) -> None:

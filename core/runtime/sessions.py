@@ -164,6 +164,13 @@ class Sessions:
             await self._commit(state, (), self._clock.now(), Extras(lease="take"))
         return state
 
+    async def let_go(self, key: str) -> None:
+        """Leaves a session to whoever comes next. Raises as ``take``."""
+        async with self._lock(key):
+            if key in self.held:
+                state = await self._load(key)
+                await self._commit(state, (), self._clock.now(), Extras(lease="let go"))
+
     async def renew(self, keys: tuple[str, ...]) -> None:
         """Keeps the leases of sessions that are being worked on. Where another process ended a
         turn, or took it, the listeners are told, so that nobody here works on for nothing. Raises

@@ -4,9 +4,9 @@ import pytest
 
 from core.commands.base import CommandContext
 from core.domain import events as ev
+from core.domain.draft import Draft
 from core.domain.events import AccessChanged, Role
 from core.domain.keys import Address
-from core.domain.lifecycle import Draft
 from core.domain.messages import ToolCall
 from tests.core.domain.samples import HOME, calls, commands, inbound, reminder
 from tests.core.domain.world import World

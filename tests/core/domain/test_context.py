@@ -37,7 +37,7 @@ def test_the_tools_go_along() -> None:
     world.says("hi")
     spec = ToolSpec("now", "the time", {"type": "object"})
 
-    assert build_request(world.state, {}, "", (spec,)).tools == (spec,)
+    assert build_request(view_of(world.state, world.policy), {}, "", (spec,)).tools == (spec,)
 
 
 def test_a_file_is_noted_with_what_is_known_of_it() -> None:

@@ -11,10 +11,11 @@ from core.domain import events as ev
 from core.domain import inputs as ask
 from core.domain.context import build_request
 from core.domain.decide import decide
+from core.domain.draft import Draft
 from core.domain.effects import CallModel, next_effects
 from core.domain.fold import fold
 from core.domain.keys import Address
-from core.domain.lifecycle import Draft, start_next
+from core.domain.lifecycle import start_next
 from core.domain.messages import (
     Attachment,
     EffectClass,

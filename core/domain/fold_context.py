@@ -1,0 +1,143 @@
+"""The fold of what the model is shown: compaction, its undoing, how large things proved to be."""
+
+from typing import assert_never
+
+from msgspec.structs import replace
+
+from core.domain import events as ev
+from core.domain.entries import estimate_tokens
+from core.domain.state import Compaction, Entry, Session, SessionState
+from core.domain.window import context_tokens
+from core.errors import IllegalEventError
+
+LEAST, MOST = 0.25, 4.0
+"""Between these a provider's count is believed; outside of them it counted something else."""
+
+ContextEvent = (
+    ev.Compacted
+    | ev.CompactionStarted
+    | ev.CompactionAttempted
+    | ev.CompactionFailed
+    | ev.CompactionUndone
+    | ev.TurnUndone
+    | ev.StrategyChosen
+)
+
+
+def apply_context(state: SessionState, event: ContextEvent) -> SessionState:
+    """Raises IllegalEventError."""
+    session = state.session
+    if session is None:
+        raise IllegalEventError(f"{state.key}@{state.seq}: no session is open")
+    match event:
+        case ev.Compacted():
+            return _compacted(state, session, event)
+        case ev.CompactionStarted():
+            return _started(state, session, event)
+        case ev.CompactionAttempted(attempt=attempt):
+            wanted = replace(_wanted(state, session), attempt=attempt)
+            return _with(state, session, compaction=wanted)
+        case ev.CompactionFailed(usage=usage):
+            _wanted(state, session)
+            return _settled(_with(state, session, compaction=None, usage=session.usage + usage))
+        case ev.CompactionUndone():
+            return _undone(state, session)
+        case ev.TurnUndone(turn=turn):
+            kept = tuple(entry for entry in session.entries if entry.turn != turn)
+            return _with(state, session, entries=kept, last_sources=())
+        case ev.StrategyChosen(strategy=strategy):
+            return _with(state, session, strategy=strategy)
+        case _:
+            assert_never(event)
+
+
+def measured(session: Session, reply: ev.ModelReplied) -> Session:
+    """The session that knows what its request proved to be by the provider's count, or by ours."""
+    size = reply.size
+    prompt = reply.usage.credible.prompt or size.counted
+    if size.window:
+        session = replace(session, window=size.window)
+    if not prompt or not size.counted:
+        return session
+    bias = _believed(prompt / size.counted)
+    overhead = round(size.overhead * bias)
+    scale = session.scale
+    if size.estimated:
+        scale = _believed(max(prompt - overhead, 0) / size.estimated)
+    return replace(session, overhead=overhead, scale=scale, bias=bias)
+
+
+def _believed(share: float) -> float:
+    return min(max(share, LEAST), MOST)
+
+
+def _started(state: SessionState, session: Session, event: ev.CompactionStarted) -> SessionState:
+    """One that is under way is the same one, wanted by more."""
+    known = session.compaction
+    wanted = Compaction(
+        first_turn=known.first_turn if known else event.first_turn,
+        reason=event.reason,
+        address=event.address,
+        keep=event.keep or (known.keep if known else ""),
+        attempt=known.attempt if known else 0,
+    )
+    turn = state.turn
+    if turn is not None and event.reason == "too_long":
+        turn = replace(turn, compacted=True)
+    return replace(_with(state, session, compaction=wanted), turn=turn)
+
+
+def _compacted(state: SessionState, session: Session, event: ev.Compacted) -> SessionState:
+    gone = tuple(entry for entry in session.entries if _leaves(entry, event))
+    kept = tuple(entry for entry in session.entries if not _leaves(entry, event))
+    if event.summary:
+        kept = (Entry(state.seq, "summary", 0, estimate_tokens(event.summary)), *kept)
+    return _settled(
+        _with(
+            state,
+            session,
+            entries=kept,
+            replaced=gone,
+            compacted_at=state.seq,
+            compaction=None,
+            usage=session.usage + event.usage,
+        )
+    )
+
+
+def _leaves(entry: Entry, event: ev.Compacted) -> bool:
+    if entry.kind == "summary":
+        return bool(event.summary) or event.bare
+    return entry.turn < event.first_turn
+
+
+def _undone(state: SessionState, session: Session) -> SessionState:
+    if not session.compacted_at:
+        raise IllegalEventError(f"{state.key}@{state.seq}: there is no compaction to undo")
+    since = tuple(entry for entry in session.entries if entry.seq != session.compacted_at)
+    known = {entry.seq for entry in since}
+    back = tuple(entry for entry in session.replaced if entry.seq not in known)
+    undone = _with(
+        state,
+        session,
+        entries=tuple(sorted((*back, *since), key=lambda e: (e.kind != "summary", e.turn, e.seq))),
+        replaced=(),
+        compacted_at=0,
+        compaction=None,
+    )
+    return _settled(undone)
+
+
+def _wanted(state: SessionState, session: Session) -> Compaction:
+    if session.compaction is None:
+        raise IllegalEventError(f"{state.key}@{state.seq}: no compaction is wanted")
+    return session.compaction
+
+
+def _settled(state: SessionState) -> SessionState:
+    session = state.session
+    return _with(state, session, settled=context_tokens(state)) if session else state
+
+
+def _with(state: SessionState, session: Session, **changes: object) -> SessionState:
+    return replace(state, session=replace(session, **changes))
