@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from core.domain.messages import ModelFailure, ModelReply, ModelRequest, Usage
+from core.domain.messages import ModelFailure, ModelReply, ModelRequest, RequestSize, Usage
 from core.models.litellm_errors import failure_of
 from core.models.litellm_load import load
 from core.models.litellm_wire import Assembly, ReportedUsage, messages_of, tools_of
@@ -67,6 +67,9 @@ class LiteLLMModel:
     async def close(self) -> None:
         if self._litellm is not None:
             await self._litellm.close_litellm_async_clients()
+
+    async def measure(self, request: ModelRequest) -> RequestSize:
+        return RequestSize()
 
     async def complete(self, request: ModelRequest, on_text: OnText) -> ModelReply | ModelFailure:
         try:
