@@ -31,7 +31,6 @@ NOTE = "[note]"
 SUMMARY = "[summary]"
 PINNED = "[pinned]"
 LONGEST_NAME = 64
-LONGEST_QUOTE = 500
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 PICTURES_SHOWN = 5
 """Of earlier turns; those of the newest are all shown."""
@@ -241,7 +240,7 @@ def _callable(name: str) -> str:
 
 def _message(inbound: Inbound, seen: Seen | None) -> UserMessage:
     files = seen or Seen(tuple(_attachment(item) for item in inbound.attachments))
-    quote = f"[replies to: {inbound.quote[:LONGEST_QUOTE]}]" if inbound.quote.strip() else ""
+    quote = f"[replies to: {inbound.quote_shown}]" if inbound.quote.strip() else ""
     lines = [line for line in (quote, inbound.text, *files.lines) if line.strip()]
     text = "\n".join(lines) or "(an empty message)"
     named = inbound.address.chat_type != "dm" and inbound.user_name

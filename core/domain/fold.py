@@ -147,7 +147,7 @@ def _apply_anywhere(
                 state.seq,
                 "user",
                 inbound.address,
-                estimate_tokens(inbound.text),
+                estimate_tokens(inbound.quote_shown + inbound.text),
                 inbound.update_id,
                 files=len(inbound.attachments),
                 album=inbound.album,

@@ -85,8 +85,9 @@ def _words(
 def _said(event: ev.Event) -> str:
     match event:
         case ev.MessageReceived(inbound=inbound):
-            quote = f"(to: {inbound.quote}) " if inbound.quote else ""
-            return f"User: {quote}{inbound.text}" if inbound.text.strip() else ""
+            quote = f"(to: {inbound.quote_shown}) " if inbound.quote else ""
+            said = f"{quote}{inbound.text}"
+            return f"User: {said}" if said.strip() else ""
         case ev.FilesRead(files=files):
             return "\n".join(f"User sent {file.label}: {file.text}" for file in files)
         case ev.ModelReplied(text=text, calls=calls):
