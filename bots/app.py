@@ -136,7 +136,9 @@ class Service:
                 outbox=self._store,
                 channels=channels,
                 model=self.model,
-                toolbox=Toolbox(self._tools(), self._clock, short_id),
+                toolbox=Toolbox(
+                    self._tools(), self._clock, short_id, policy, self._sessions.artifact
+                ),
                 reader=FileReader(
                     channels, self._store, self._clock, settings.limits, self.transcriber
                 ),

@@ -24,6 +24,7 @@ from core.domain.messages import (
 )
 from core.domain.policy import Policy
 from core.domain.state import Entry, Pin, SessionState
+from core.domain.values import way_to
 from core.domain.window import newest_within, strategy_of
 
 REMINDER = "[reminder]"
@@ -209,7 +210,7 @@ def _short(result: ev.ToolFinished) -> str:
     left_out = len(result.text) - SHORT_HEAD - SHORT_TAIL
     if left_out <= 0:
         return result.text
-    where = f"; the whole is kept as {result.artifact}" if result.artifact else ""
+    where = f"; {way_to(result.artifact, SHORT_HEAD)}" if result.artifact else ""
     note = f"[… {left_out} characters left out, to make room{where} …]"
     return f"{result.text[:SHORT_HEAD]}\n{note}\n{result.text[-SHORT_TAIL:]}"
 
