@@ -8,8 +8,8 @@ from tests.core.commands.running import run, talked
 from tests.core.domain.samples import HOME
 from tests.core.domain.world import World
 
-SMALL = Policy(context_window=200)
-"""Its newest turns may have 50 tokens."""
+SMALL = Policy(context_window=200, strategy="full")
+"""Its newest turns may have 50 tokens, and nothing is summed up unasked."""
 
 
 def long_one() -> World:

@@ -3,9 +3,10 @@
 import pytest
 
 from core.domain import events as ev
+from core.domain.messages import RequestSize, Usage
 from core.domain.policy import Policy, Strategy
 from tests.core.commands.running import run, summed_up, talked
-from tests.core.domain.samples import HOME, calls
+from tests.core.domain.samples import calls
 from tests.core.domain.world import World
 
 
@@ -164,16 +165,12 @@ def test_anything_else_is_answered_with_what_there_is() -> None:
 
 def test_the_context_of_a_provider_is_in_its_own_tokens() -> None:
     world = talked("one")
-    session = world.state.session
-    assert session
-    assert session.overhead == 0
     world.says("word " * 2_000)
-    size = ev.RequestSize(estimated=2_600, counted=2_000, overhead=500, window=8_000)
-    world.replies("yes", usage=ev.Usage(prompt=4_000, completion=5), size=size)
+    size = RequestSize(estimated=2_600, counted=2_000, overhead=500, window=8_000)
+    world.replies("yes", usage=Usage(prompt=4_000, completion=5), size=size)
 
     reply, _ = run("/context", world=world)
 
     table = rows(reply)
     assert table["system prompt and tools"] == "1,000"
     assert "of 8,000 (" in table["together, of what it takes"]
-    assert HOME
