@@ -56,10 +56,10 @@ def _report(state: SessionState, policy: Policy) -> str:
     total = f"{tokens:,} of {window:,} ({tokens / window:.0%})"
     strategy = strategy_of(state, policy)
     lines = [
-        "| in the model's view | tokens, about |",
+        "| in the model's view | about so many tokens |",
         "| --- | --- |",
         *(f"| {name} | {tokens:,} |" for name, tokens in rows),
-        f"| **together, of what it takes** | **{total}** |",
+        f"| **together** | **{total}** |",
         "",
         f"- strategy `{strategy}`: {SHOWN[strategy]}",
         *(f"- {line}" for line in (_left_out(state, view), _next(state, policy)) if line),
@@ -74,13 +74,13 @@ def _rows(state: SessionState, view: View) -> list[Row]:
     turns = len(turns_of(view.entries))
     pins = sum(pin.tokens for pin in view.pins)
     overhead = session.overhead if session else 0
-    system = "system prompt and tools"
+    system = "system and tools"
     return [
-        (system if overhead else f"{system} (counted with the first answer)", overhead),
-        (f"pinned: {len(view.pins)}", _scaled(session, pins)),
-        *[("summary of older turns", _scaled(session, _sum(summaries)))] * bool(summaries),
-        (f"turns: {turns}, without what tools brought", _scaled(session, _sum(said))),
-        (f"what tools brought: {len(results)} results", _scaled(session, _sum(results))),
+        (system if overhead else f"{system} (not known yet)", overhead),
+        (f"pinned ({len(view.pins)})", _scaled(session, pins)),
+        *[("summary", _scaled(session, _sum(summaries)))] * bool(summaries),
+        (f"turns ({turns})", _scaled(session, _sum(said))),
+        (f"tool results ({len(results)})", _scaled(session, _sum(results))),
     ]
 
 
@@ -129,7 +129,9 @@ def _next(state: SessionState, policy: Policy) -> str:
         case "compact" | "auto" if is_crowded(state, policy):
             return "next: older turns are summed up after the coming answer; /compact does it now"
         case "compact" | "auto" if not has_grown(state, policy):
-            return f"next: older turns are summed up above {limit} tokens, once it has grown again"
+            return (
+                f"next: above {limit} tokens older turns are summed up, once there are more of them"
+            )
         case "compact" | "auto":
             return f"next: above {limit} tokens older turns are summed up; /compact does it now"
 

@@ -35,15 +35,15 @@ def test_each_part_has_its_tokens_and_the_sum_is_theirs() -> None:
     table = rows(reply)
     parts = [int(value.replace(",", "")) for name, value in table.items() if "together" not in name]
     assert list(table) == [
-        "system prompt and tools (counted with the first answer)",
-        "pinned: 1",
-        "summary of older turns",
-        "turns: 2, without what tools brought",
-        "what tools brought: 1 results",
-        "together, of what it takes",
+        "system and tools (not known yet)",
+        "pinned (1)",
+        "summary",
+        "turns (2)",
+        "tool results (1)",
+        "together",
     ]
-    assert table["what tools brought: 1 results"] == "1,008"
-    assert table["together, of what it takes"].startswith(f"{sum(parts):,} of 24,000 (")
+    assert table["tool results (1)"] == "1,008"
+    assert table["together"].startswith(f"{sum(parts):,} of 24,000 (")
     assert "older turns out of view, summed up: 2" in reply
     assert events == ()
 
@@ -55,7 +55,7 @@ def test_a_summary_that_is_undone_hides_nothing() -> None:
     reply, _ = run("/context", world=world)
 
     assert "older turns out of view, none" in reply
-    assert "summary of older turns" not in rows(reply)
+    assert "summary" not in rows(reply)
 
 
 def test_turns_that_just_left_are_gone() -> None:
@@ -107,7 +107,7 @@ def test_a_summary_that_is_due_and_one_that_is_under_way_are_told() -> None:
     in_vain, _ = run("/context", world=world)
 
     assert "being summed up just now" in under_way
-    assert "once it has grown again" in in_vain
+    assert "once there are more of them" in in_vain
 
 
 def test_one_that_is_due_is_told() -> None:
@@ -172,5 +172,5 @@ def test_the_context_of_a_provider_is_in_its_own_tokens() -> None:
     reply, _ = run("/context", world=world)
 
     table = rows(reply)
-    assert table["system prompt and tools"] == "1,000"
-    assert "of 8,000 (" in table["together, of what it takes"]
+    assert table["system and tools"] == "1,000"
+    assert "of 8,000 (" in table["together"]
