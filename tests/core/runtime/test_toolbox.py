@@ -1,13 +1,16 @@
 import asyncio
+import json
 
 import pytest
 from msgspec.structs import replace
 
 from core.domain.effects import RunTool
 from core.domain.messages import ToolCall
+from core.domain.policy import Policy
 from core.domain.state import SessionState
-from core.ports import Artifact
+from core.ports import Artifact, Tool
 from core.runtime.toolbox import Toolbox
+from core.tools import read_result
 from tests.core.domain.samples import calls
 from tests.core.domain.world import World
 from tests.core.runtime.house import FakeTool
@@ -95,6 +98,30 @@ async def test_a_tool_reads_what_was_kept_of_its_own_conversation_alone() -> Non
     assert await read("20260505_143000_ffffffff/1/1/c9") is None
     assert await read(own) is None
     assert await read("") is None
+
+
+@in_virtual_time
+async def test_what_was_cut_is_read_on_and_never_cut_again() -> None:
+    _, tools, state = box()
+    assert state.session
+    tools["look"].result = "".join(map(str, range(20_000)))
+    whole: dict[str, str] = {}
+
+    async def found(key: str, artifact_id: str) -> str | None:
+        return whole.get(artifact_id)
+
+    both: dict[str, Tool] = {**tools, "read_result": read_result.TOOL}
+    toolbox = Toolbox(both, VirtualClock(), lambda: "id1", Policy(), found)
+    cut = await toolbox.run(state, RunTool(1, 1, ToolCall("c1", "look", "")), silent)
+    assert cut.artifact
+    whole[cut.artifact.id] = cut.artifact.text
+    name = cut.text.partition('id "')[2].partition('"')[0]
+    wanted = json.dumps({"id": name, "offset": 50_000})
+    piece = await toolbox.run(state, RunTool(1, 2, ToolCall("c2", "read_result", wanted)), silent)
+
+    assert piece.artifact is None
+    assert piece.text.partition("\n")[2] in cut.artifact.text[50_000:]
+    assert 11_000 < len(piece.text) <= 12_000
 
 
 @in_virtual_time
