@@ -27,7 +27,7 @@ FIRST = "what did I say first"
 NAME = "my name is Ada"
 WHO = "what is my name"
 STORIES = tuple(
-    f"Story {number}. {NAME if number == 1 else 'It goes on'}{' and then' * 60}."
+    f"Story {number}. {NAME if number == 1 else 'It goes on'}{' and then' * 40}."
     for number in range(1, 7)
 )
 LONG_STORY = f"The last story{' and then' * 300}."
@@ -157,7 +157,8 @@ def _answer(said: list[str], results: list[str], request: dict[str, Any]) -> Rep
     plain += [text for text in said if text in (HANG, SLOW, BUSY)]
     parts += [echo(*plain)] if plain else []
     pause = WORD_PAUSE * (3 if SLOW in said else 1)
-    return Reply(text="\n\n".join(parts), delay_per_chunk=0.0 if LONG in said else pause)
+    at_once = LONG in said or any(text in (*STORIES, LONG_STORY) for text in said)
+    return Reply(text="\n\n".join(parts), delay_per_chunk=0.0 if at_once else pause)
 
 
 def long_text() -> str:
