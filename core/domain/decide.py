@@ -144,7 +144,7 @@ def _finish(draft: Draft, turn: Turn) -> None:
     if out is not None and (out.reason == "too_long" or refused_before):
         let_go(draft, out.first_turn, bare=out.bare and out.reason == "refused")
     start_next(draft)
-    if out is None and not turn.compacted:
+    if not turn.compacted:
         compact_in_background(draft)
 
 

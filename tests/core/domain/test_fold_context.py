@@ -219,3 +219,27 @@ def test_another_model_may_take_more() -> None:
         world.replies("yes", size=RequestSize(window=window))
 
     assert window_of(world.state, world.policy) == 100_000
+
+
+def test_what_was_once_too_long_is_not_forgotten_over_something_longer() -> None:
+    world = World(Policy(strategy="full"))
+    talks(world, 2)
+    for more in (LONG, LONG * 20):
+        world.says(more)
+        world.fails("too_long")
+        world.replies("yes")
+
+    assert window_of(world.state, world.policy) < 700
+
+
+def test_what_is_learnt_of_the_window_is_in_the_providers_tokens() -> None:
+    world = World(Policy(strategy="full"))
+    talks(world, 4)
+    world.says("more")
+    size = RequestSize(estimated=2_000, counted=2_000)
+    world.replies("yes", size=size, usage=Usage(4_000, 5, 0.0))
+    world.says("and more")
+    refused = world.size()
+    world.fails("too_long")
+
+    assert session(world).most == 2 * refused.counted

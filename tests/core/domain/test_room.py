@@ -354,3 +354,51 @@ def test_to_a_reminder_auto_shows_the_newest_turns_only() -> None:
     world.replies("Stretch!")
     world.says("<m7>")
     assert shown(world) == [1, 2, 3, 4, 5, 7]
+
+
+def test_a_summary_that_failed_for_a_message_that_left_does_not_stand_in_the_way() -> None:
+    world = World(SMALL, measures=True)
+    talks(world, 5)
+    world.says("m" * 12_000)
+    assert not world.is_let_through()
+    world.compacts()
+    world.not_summarized()
+    world.replies("never")
+    assert "even without all that we said before" in world.texts[-1]
+
+    talks(world, 2)
+    assert world.witness.wanted_first
+
+
+def test_pictures_of_before_outlast_a_message_that_is_too_long_with_one() -> None:
+    world = World(replace(SMALL, strategy="full"))
+    photo = (Attachment(kind="photo", ref="r"),)
+    cat = ReadFile(kind="picture", label="cat", sha="a" * 64)
+    world.says("<m1>", attachments=photo)
+    world.reads(cat)
+    world.replies("a cat")
+    world.says("<m2>", attachments=photo)
+    world.reads(cat)
+    while world.turn:
+        world.finds_too_long()
+
+    world.says("<m3>")
+    assert len(world.request().pictures) == 1
+
+
+def test_pins_take_room_of_what_window_keeps() -> None:
+    world = World(replace(SMALL, strategy="window"))
+    talks(world, 1)
+    world.pins("p" * 2_400)
+    talks(world, 4)
+
+    assert shown(world) == [3, 4, 5]
+
+
+def test_who_asked_for_a_summary_is_told_that_window_was_quicker() -> None:
+    world = World(replace(SMALL, strategy="window"))
+    talks(world, 6)
+    world.wants_compaction()
+    talks(world, 2)
+
+    assert sum("out of my view" in text for text in world.texts) == 1
