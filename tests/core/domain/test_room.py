@@ -7,7 +7,7 @@ from core.domain import inputs as ask
 from core.domain.messages import AssistantMessage, Attachment, ReadFile, ToolMessage, UserMessage
 from core.domain.policy import Policy
 from core.domain.state import Phase
-from tests.core.domain.samples import HOME, calls, reminder
+from tests.core.domain.samples import HOME, calls
 from tests.core.domain.world import World
 
 SMALL = Policy(context_window=2_000, strategy="compact")
@@ -335,25 +335,6 @@ def test_what_was_wanted_ends_where_the_provider_refuses_what_it_would_sum_up() 
     late = ask.Summarize(at=world.now, first_turn=4, summary=SUMMARY)
     world.ask(late)
     assert shown(world) == [6]
-
-
-def test_to_a_reminder_auto_shows_the_newest_turns_only() -> None:
-    world = World(Policy(strategy="auto", context_full=450))
-    talks(world, 4)
-    world.says("<m5> remind me")
-    world.replies("", *calls("book"))
-    world.starts("c1")
-    world.finishes("c1", events=(reminder("r1", world.now, "stretch"),))
-    world.replies("<a5> I will")
-    world.reminds("r1")
-
-    assert shown(world) == [4, 5]
-    world.replies("", *calls("look"))
-    world.runs("c1", "found" * 500)
-    assert shown(world) == [4, 5], "what the turn adds moves nothing out"
-    world.replies("Stretch!")
-    world.says("<m7>")
-    assert shown(world) == [1, 2, 3, 4, 5, 7]
 
 
 def test_a_summary_that_failed_for_a_message_that_left_does_not_stand_in_the_way() -> None:
