@@ -7,6 +7,7 @@ import msgspec
 
 from core.domain import events as ev
 from core.domain import inputs as ask
+from core.domain.fold_context import ContextEvent
 
 CallId = tuple[int, int, str]
 
@@ -118,7 +119,7 @@ class ContextWitness:
                 return False
         return True
 
-    def is_of_context(self, event: ev.Event, seq: int) -> bool:
+    def of_context(self, event: ContextEvent | ev.Pinned | ev.Unpinned, seq: int) -> None:
         match event:
             case ev.Pinned(text=text):
                 self.pins[seq] = text
@@ -138,9 +139,8 @@ class ContextWitness:
                 self.run.turn_leaves(turn)
                 self.run.wants(None)
                 self.retryable[self.current] = []
-            case _:
-                return False
-        return True
+            case ev.StrategyChosen():
+                pass
 
     def _compacting(
         self, event: ev.CompactionStarted | ev.CompactionAttempted | ev.CompactionFailed

@@ -6,7 +6,9 @@ from core.domain.context import build_request, view_of
 from core.domain.events import Recorded
 from core.domain.keys import Address
 from core.domain.messages import AssistantMessage, Attachment, ToolCall, ToolSpec, UserMessage
-from tests.core.domain.samples import calls
+from core.domain.policy import Policy
+from tests.core.domain.samples import calls, reminder
+from tests.core.domain.test_room import shown, talks
 from tests.core.domain.world import World
 
 GROUP = Address(platform="chat", account="bot", chat="-1", chat_type="group")
@@ -156,3 +158,22 @@ def test_no_two_calls_of_a_request_share_an_id() -> None:
     replies = [m for m in world.request().messages if isinstance(m, AssistantMessage)]
     ids = [call.id for reply in replies for call in reply.calls]
     assert len(set(ids)) == 2
+
+
+def test_to_a_reminder_auto_shows_the_newest_turns_only() -> None:
+    world = World(Policy(strategy="auto", context_full=450))
+    talks(world, 4)
+    world.says("<m5> remind me")
+    world.replies("", *calls("book"))
+    world.starts("c1")
+    world.finishes("c1", events=(reminder("r1", world.now, "stretch"),))
+    world.replies("<a5> I will")
+    world.reminds("r1")
+
+    assert shown(world) == [4, 5]
+    world.replies("", *calls("look"))
+    world.runs("c1", "found" * 500)
+    assert shown(world) == [4, 5], "what the turn adds moves nothing out"
+    world.replies("Stretch!")
+    world.says("<m7>")
+    assert shown(world) == [1, 2, 3, 4, 5, 7]

@@ -2,6 +2,7 @@
 
 from collections import Counter
 
+import pytest
 from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
 
@@ -35,6 +36,7 @@ PLACES = frozenset(
 )
 
 
+@pytest.mark.timeout(400)
 def test_a_session_keeps_its_promises_whatever_happens() -> None:
     reached: Counter[str] = Counter()
 

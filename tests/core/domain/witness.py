@@ -66,8 +66,17 @@ class Witness(ContextWitness):
                 self._session(event, at)
             case ev.SessionReopened() as event:
                 self._reopened(event, at)
-            case event if self.is_of_context(event, seq):
-                pass
+            case (
+                ev.Compacted()
+                | ev.CompactionStarted()
+                | ev.CompactionAttempted()
+                | ev.CompactionFailed()
+                | ev.CompactionUndone()
+                | ev.TurnUndone()
+                | ev.Pinned()
+                | ev.Unpinned()
+            ) as event:
+                self.of_context(event, seq)
             case ev.AccessChanged() | ev.SessionSetAside() | ev.StrategyChosen():
                 pass
             case event:
