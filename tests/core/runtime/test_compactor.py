@@ -388,7 +388,7 @@ async def test_clean_stops_are_no_attempts() -> None:
         process = await made.starts()
         await passes(5)
     summarizer.release()
-    await passes(5)
+    await passes(60)
 
     assert len(told(made, PROMISED)) == 1
     assert made.chat.texts.count("I see") == 4
