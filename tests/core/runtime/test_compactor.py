@@ -46,9 +46,7 @@ class Talker(ScriptedModel):
     async def measure(self, request: ModelRequest) -> RequestSize:
         return RequestSize(counted=tokens(request), window=self.window)
 
-    async def complete(
-        self, request: ModelRequest, on_text: OnText
-    ) -> ModelReply | ModelFailure:
+    async def complete(self, request: ModelRequest, on_text: OnText) -> ModelReply | ModelFailure:
         self.requests.append(request)
         assert tokens(request) <= self.window
         return self.overheard(request) or ModelReply(text="I see", model="talker")
@@ -450,20 +448,19 @@ async def test_who_loses_the_session_stops_summing_it_up() -> None:
 
 
 @in_virtual_time
-async def test_a_session_is_not_idle_while_it_is_summed_up() -> None:
+async def test_a_session_that_ends_meanwhile_needs_no_summary() -> None:
     made = ground(SUMMARY, policy=Policy(system_prompt="Be kind.", idle_reset=30.0))
-    summarizer = held(made)
+    held(made)
     process = await made.starts()
     await talks(process, 5)
+    assert process.compactor.working() == (KEY,)
+
     await passes(60)
-    before = await process.state()
-    assert before.session is not None
 
-    summarizer.release()
-    await passes(5)
-
-    assert len(told(made, PROMISED)) == 1
+    assert process.compactor.working() == ()
     assert (await process.state()).session is None
+    assert told(made, PROMISED) + told(made, IN_VAIN) == []
+    assert await made.store.abandoned(made.clock.now(), 9, frozenset({"chat"})) == ()
 
 
 @in_virtual_time
