@@ -21,9 +21,11 @@ from core.domain.messages import (
     UserMessage,
 )
 from core.domain.policy import Policy
+from core.errors import UnstorableError
 from core.models.scripted import ScriptedModel
-from core.ports import OnText
+from core.ports import Commit, OnText
 from core.runtime.compactor import LONGEST, SECONDS
+from storage.memory import MemoryStore
 from tests.core.runtime.house import KEY, LEASE, Ground, Process, asks, passes
 from tests.core.runtime.virtual import in_virtual_time
 
@@ -38,17 +40,18 @@ LONG = "word " * 300
 class Talker(ScriptedModel):
     """Answers whatever it is asked, takes no more than a window, and counts as the state does."""
 
-    def __init__(self, window: int = WINDOW) -> None:
+    def __init__(self, window: int = WINDOW, density: int = 1) -> None:
         super().__init__(name="talker")
         self.window = window
+        self.density = density
         self.overheard: Callable[[ModelRequest], ModelReply | None] = lambda request: None
 
     async def measure(self, request: ModelRequest) -> RequestSize:
-        return RequestSize(counted=tokens(request), window=self.window)
+        return RequestSize(counted=tokens(request) * self.density, window=self.window)
 
     async def complete(self, request: ModelRequest, on_text: OnText) -> ModelReply | ModelFailure:
         self.requests.append(request)
-        assert tokens(request) <= self.window
+        assert tokens(request) * self.density <= self.window
         return self.overheard(request) or ModelReply(text="I see", model="talker")
 
 
@@ -409,6 +412,50 @@ async def test_a_stop_lets_it_finish() -> None:
 
 
 @in_virtual_time
+async def test_a_process_that_stops_begins_none() -> None:
+    made = ground(SUMMARY)
+    made.tools["look"].seconds = 5
+    process = await made.starts()
+    await talks(process, 3)
+    talker = made.script
+    assert isinstance(talker, Talker)
+    answers = iter([asks("look"), None])
+    talker.overheard = lambda request: next(answers, None)
+    await process.hears(f"3: {LONG}")
+    await passes(1)
+
+    await process.stops(drain=20)
+    assert made.chat.texts.count("I see") == 4
+    await passes(30)
+    assert asked(made) == []
+
+    await made.starts()
+    await passes(5)
+    assert len(told(made, PROMISED)) == 1
+
+
+class Picky(MemoryStore):
+    """Never takes a snowman."""
+
+    async def commit(self, commit: Commit) -> int:
+        if "\u2603" in str(commit.log):
+            raise UnstorableError("value too cold for column")
+        return await super().commit(commit)
+
+
+@in_virtual_time
+async def test_a_summary_that_can_never_be_stored_has_failed() -> None:
+    made = ground("## Goal\n- a snowman: \u2603")
+    made.store = Picky()
+
+    await too_long(made)
+    await passes(5)
+
+    assert made.chat.texts.count("I see") == 4
+    assert len(told(made, IN_VAIN)) == 1
+
+
+@in_virtual_time
 async def test_a_database_that_is_away_is_waited_for() -> None:
     made = ground(SUMMARY)
     summarizer = held(made)
@@ -479,6 +526,19 @@ async def test_what_does_not_fit_the_summing_model_is_taken_in_pieces() -> None:
 
 
 @in_virtual_time
+async def test_a_piece_that_is_larger_than_it_looked_is_halved() -> None:
+    made = ground()
+    made.summarizer = dense = Talker(window=2_200, density=3)
+    dense.overheard = lambda request: ModelReply(text=SUMMARY)
+    process = await made.starts()
+
+    await talks(process, 5)
+
+    assert len(dense.requests) > 1
+    assert len(told(made, PROMISED)) == 1
+
+
+@in_virtual_time
 async def test_a_window_that_nobody_knew_is_found_out() -> None:
     made = ground()
     limit = 3_200
@@ -494,8 +554,10 @@ async def test_a_window_that_nobody_knew_is_found_out() -> None:
 
     assert len(told(made, PROMISED)) == 1
     said = "\n".join(shown(r) for r in unknown.requests if len(shown(r)) <= limit)
-    assert "0: word" in said
-    assert "I see" in said
+    assert [said.index(f"{n}: word") for n in range(2)] == sorted(
+        said.index(f"{n}: word") for n in range(2)
+    )
+    assert said.index("0: word") < said.index("I see")
 
 
 @in_virtual_time
