@@ -8,7 +8,7 @@ _KEYS = (
     r"-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----[\s\S]*?"
     r"(?:-----END [A-Z ]*PRIVATE KEY(?: BLOCK)?-----|\Z)",
     r"\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*",
-    r"\b(?:sk|pk|rk)-(?=[\w-]*\d)[\w-]{16,}",
+    r"\b(?:sk|pk|rk)-(?=[\w-]{0,60}\d)[\w-]{16,}",
     r"\b(?:sk|pk|rk)_(?:live|test)_\w{10,}|\bwhsec_[\w+/=]{16,}",
     r"\bgh[pousr]_\w{20,}|\bgithub_pat_\w{20,}|\bgl[a-z]{2,5}-[\w-]{16,}",
     r"\bxox[abeoprs]-[\w-]{10,}|\bxapp-[\w-]{10,}",
@@ -18,10 +18,11 @@ _KEYS = (
     r"\b\d{8,10}:[\w-]{35}\b",
     r"\b[MNO][\w-]{22,27}\.[\w-]{6}\.[\w-]{27,}",
     r"\bSG\.[\w-]{16,}\.[\w-]{16,}|\bSK[0-9a-f]{32}\b",
-    r"\b(?:hf|npm|gsk|r8|ntn|nvapi|dckr_pat|lin_api|shpat|dop_v1|sbp|figd)[_-](?=[\w-]*\d)[\w-]{20,}",
-    r"\bpypi-[\w-]{40,}|\bxai-(?=[\w-]*\d)\w{20,}|\bdapi[0-9a-f]{32}",
+    r"\b(?:hf|npm|gsk|r8|ntn|nvapi|dckr_pat|lin_api|shpat|dop_v1|sbp|figd)[_-]"
+    r"(?=[\w-]{0,60}\d)[\w-]{20,}",
+    r"\bpypi-[\w-]{40,}|\bxai-(?=[\w-]{0,60}\d)\w{20,}|\bdapi[0-9a-f]{32}",
     r"(?<=://)[^\s/:@]*:[^\s/@]+(?=@)",
-    r"(?i:(?<=\bbearer )|(?<=\bbasic ))(?=[\w.~+/-]*\d)[\w.~+/-]{12,}=*",
+    r"(?i:(?<=\bbearer )|(?<=\bbasic ))(?=[\w.~+/-]{0,60}\d)[\w.~+/-]{12,}=*",
 )
 _KEY = re.compile("|".join(f"(?:{key})" for key in _KEYS))
 _NAME = (
@@ -38,8 +39,10 @@ _NAMED = re.compile(
     """,
     re.MULTILINE,
 )
-_PLAIN = re.compile(r"[^\W\d_]?[^\W\d_A-Z]*[.,!?:)]*|[\d.,]{1,6}|[<\[{(*].*|\.{3}|…")
-"""A word or a small number, or what stands in a secret's place."""
+_PLAIN = re.compile(
+    r"[^\W\d_]?[^\W\d_A-Z]*[.,!?:)]*|[\d.,]{1,6}|[<\[{(*].*|[A-Za-z_.]+[\[(].*|\.{3}|…"
+)
+"""A word, a small number or code, or what stands in a secret's place."""
 
 
 def redacted(text: str) -> str:

@@ -20,8 +20,9 @@ SECTIONS = (
 MOST_FACTS = 100
 SHARE_OF_FACTS = 0.6
 """Of the whole summary, when there is too much of everything."""
-LONGEST_LINE = 600
-"""Characters."""
+LONGEST_LINE = 1_200
+SHARE_OF_A_LINE = 0.25
+"""Bytes, and of the whole: one line does not take the place of all others."""
 
 _HEADING = re.compile(r"^#{1,6}\s*(.+?)\s*:?\s*$|^\*\*([^*]+?):?\*\*:?\s*$")
 _ITEM = re.compile(r"^\s*(?:[-*•]|\d{1,3}[.)])\s+(.*\S)\s*$")
@@ -44,9 +45,11 @@ def parsed(text: str) -> Sections:
 
 
 def _heading(line: str) -> str:
-    """ "" for one that parts a section, or stands in what is quoted."""
+    """Nothing where it is none of ours, or stands in what is quoted."""
     found = _HEADING.match(line)
-    given = (found[1] or found[2]) if found else ""
+    if found is None:
+        return ""
+    given = found[1] or found[2]
     known = next((name for name in (*SECTIONS, GONE) if _plain(name) == _plain(given)), "")
     return known or (given if line.startswith("## ") else "")
 
@@ -64,7 +67,10 @@ def bounded(said: Sections, most: int) -> str:
     """As text of at most so many tokens: the oldest lines of the longest section leave first, and
     of the facts only when they alone are too many."""
     room = (most - TOKENS_AN_ENTRY) * BYTES_A_TOKEN
-    sections = {name: deque(lines) for name, lines in said.items() if lines}
+    line = max(int(room * SHARE_OF_A_LINE), 1)
+    sections = {
+        name: deque(_capped(one, line) for one in lines) for name, lines in said.items() if lines
+    }
     used = {name: _bytes((name, "##", *lines)) for name, lines in sections.items()}
     facts = sections.get(FACTS, deque())
     while len(facts) > 1 and used[FACTS] > room * SHARE_OF_FACTS:
@@ -88,9 +94,9 @@ def _bytes(lines: Iterable[str]) -> int:
     return sum(len(line.encode()) + 1 for line in lines)
 
 
-def _capped(line: str) -> str:
-    line = line.rstrip()
-    return line if len(line) <= LONGEST_LINE else f"{line[: LONGEST_LINE - 2]} …"
+def _capped(line: str, most: int = LONGEST_LINE) -> str:
+    data = line.rstrip().encode()
+    return data.decode() if len(data) <= most else f"{data[:most].decode(errors='ignore')} …"
 
 
 def _words(line: str) -> list[str]:
