@@ -8,6 +8,8 @@ from core.domain.draft import Draft
 from core.domain.events import Role
 from core.domain.messages import Inbound
 
+PUT_ASIDE = "This conversation is put aside. /resume brings it back; then ask again."
+
 
 class CommandContext(msgspec.Struct, frozen=True, kw_only=True):
     """``claims`` says that the message proves its sender to be the owner-to-be; ``owner`` is
