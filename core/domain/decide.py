@@ -144,7 +144,7 @@ def _finish(draft: Draft, turn: Turn) -> None:
     if out is not None and (out.reason == "too_long" or refused_before):
         let_go(draft, out.first_turn, bare=out.bare and out.reason == "refused")
     start_next(draft)
-    if out is None and not turn.compacted:
+    if not turn.compacted:
         compact_in_background(draft)
 
 
@@ -180,6 +180,8 @@ def _fail(draft: Draft, wish: ask.Fail) -> None:
         )
         return
     sentence = notices.failure(failure.kind, wish.error_id)
+    if failure.kind == "too_long" and draft.state.pins:
+        sentence = f"{sentence} {notices.PINS_TAKE_ROOM}"
     fail_turn(draft, failure.kind, sentence, wish.error_id)
     start_next(draft)
 

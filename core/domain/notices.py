@@ -42,6 +42,7 @@ CONTEXT_MOVED = (
     "the model. Nothing is deleted; /undo brings it back, /new starts afresh.)_"
 )
 
+PINS_TAKE_ROOM = "What is pinned takes room as well; /pins shows it."
 ANSWERED_ALONE = (
     "_(The model's provider refused this together with what we said before, so I answered it "
     "alone.)_"

@@ -65,6 +65,7 @@ def phase(state: SessionState, effects: tuple[Effect, ...], seen: Witness) -> No
     assert bool(effects) == is_open, "an open turn has something to do, and only an open turn"
     assert all(effect.turn == seen.turn for effect in effects)
     wanted = seen.run.wanted if seen.current else None
+    assert (state.session is not None and state.session.compaction is not None) == bool(wanted)
     thinks = seen.status == "running" and not seen.open
     awaited = thinks and wanted is not None and wanted.reason == "too_long"
     assert awaited == any(isinstance(effect, AwaitSummary) for effect in effects)

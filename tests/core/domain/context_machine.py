@@ -77,6 +77,20 @@ class Contexts(RuleBasedStateMachine):
         self.world.undoes_compaction()
 
     @while_(Phase.IDLE)
+    @rule(before=st.integers(0, 3), since=st.integers(0, 2), pinned=st.booleans())
+    def a_talk_is_summed_up_and_that_is_undone(self, before: int, since: int, pinned: bool) -> None:
+        self.a_talk(before)
+        if pinned:
+            self.something_is_pinned()
+        self.world.wants_compaction()
+        if wanted(self):
+            self.world.compacts()
+            self.world.summarizes(self.marked("s"))
+        self.a_talk(since)
+        if self.world.state.phase is Phase.IDLE:
+            self.world.undoes_compaction()
+
+    @while_(Phase.IDLE)
     @rule(again=st.booleans())
     def an_exchange_is_undone(self, again: bool) -> None:
         self.world.undoes_turn()

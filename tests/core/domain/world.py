@@ -126,7 +126,10 @@ class World:
         if self.measures and not self.is_let_through():
             return ()
         given: dict[str, Any] = {"usage": Usage(10, 5, 0.25), "model": "m"} | more
-        size = given.pop("size", self.size() if self.measures else RequestSize())
+        size = given.pop("size", RequestSize())
+        if self.measures:
+            size = self.size()
+            given["usage"] = msgspec.structs.replace(given["usage"], prompt=size.counted)
         reply = ModelReply(text=text, calls=calls, **given)
         effects: tuple[EffectClass, ...] = tuple(effect_of(call.name) for call in calls)
         wish = ask.Reply(
