@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from core.domain.messages import ModelRequest, SystemMessage
-from core.domain.summary import FACTS, GONE, INSTRUCTIONS, SECTIONS
+from core.domain.sections import FACTS, GONE, SECTIONS
+from core.domain.summary import INSTRUCTIONS
 
 GOAL, _, _, DONE, _, LAST, KEPT = SECTIONS
 LONGEST_ITEM = 200

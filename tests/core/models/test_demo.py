@@ -14,7 +14,7 @@ from core.domain.messages import (
     ToolSpec,
     UserMessage,
 )
-from core.domain.summary import FACTS
+from core.domain.sections import FACTS
 from core.models.demo import WORD_PAUSE, DemoModel
 from tests.core.models.harness import Heard
 
