@@ -1,10 +1,23 @@
 import re
+from typing import Any
 
+import httpx
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from litellm.llms.custom_httpx.http_handler import AsyncHTTPHandler
 
-from core.domain.messages import AssistantMessage, ChatMessage, ToolCall, ToolMessage, UserMessage
+from core.domain.messages import (
+    AssistantMessage,
+    ChatMessage,
+    ModelRequest,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+)
 from core.models.litellm_ids import with_legal_ids
+from tests.core.models.harness import KEY, NOW, Heard, Models, reply_of
+from tests.standins.openai import OpenAIStandIn
 
 LEGAL = re.compile(r"[a-zA-Z0-9_-]{1,40}")
 THOUGHT = "call_1__thought__CiQB/+abc=="
@@ -63,3 +76,32 @@ def test_an_id_that_another_was_made_to_is_told_from_it() -> None:
     assert first[0] == made
     assert LEGAL.fullmatch(second[0])
     assert second[0] != made
+
+
+async def test_a_thought_reaches_gemini_and_nobody_else(
+    ai: OpenAIStandIn, model: Models, heard: Heard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Through the genuine litellm: the fallback of a vendor's model is of another vendor."""
+    sent: list[Any] = []
+    monkeypatch.setenv("GEMINI_API_KEY", KEY)
+    gemini = model("gemini/gemini-3-pro-preview", fallbacks=("openai/second",), attempts=1)
+    await gemini.load()
+
+    async def post(self: object, url: str, **more: Any) -> None:
+        sent.append(more)
+        raise httpx.ConnectError(url)
+
+    monkeypatch.setattr(AsyncHTTPHandler, "post", post)
+    request = ModelRequest((*conversation(THOUGHT), UserMessage("and now?")), (NOW,))
+
+    reply_of(await gemini.complete(request, heard.on_text))
+
+    ((called,), (result,)) = ai_calls(ai)
+    assert called == result == "call_1"
+    assert "CiQB/+abc==" in str(sent)
+
+
+def ai_calls(ai: OpenAIStandIn) -> tuple[list[str], list[str]]:
+    messages = ai.requests[0]["messages"]
+    called = [call["id"] for message in messages for call in message.get("tool_calls", ())]
+    return called, [m["tool_call_id"] for m in messages if m["role"] == "tool"]
