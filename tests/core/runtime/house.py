@@ -259,7 +259,7 @@ class Process:
         self.ground = ground
         self.holder = holder
         self._outside = [Mortal(ground.store), Mortal(ground.chat), Mortal(ground.model)]
-        self.disk = self._outside[0]
+        self.disk, self.vendor = self._outside[0], self._outside[2]
         store, chat, model = cast("tuple[Store, Chat, Model]", tuple(self._outside))
         clock, channels = ground.clock, {"chat": chat} if ground.platform_set_up else {}
         self.sessions = Sessions(store, channels, ground.policy, clock, holder)
