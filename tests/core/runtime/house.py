@@ -264,7 +264,7 @@ class Process:
         self.holder = holder
         models = [ground.model, ground.summarizer or ground.model]
         self._outside = [Mortal(outer) for outer in (ground.store, ground.chat, *models)]
-        self.disk = self._outside[0]
+        self.disk, self.vendor = self._outside[0], self._outside[2]
         store, chat, model, summarizer = cast(
             "tuple[Store, Chat, Model, Model]", tuple(self._outside)
         )

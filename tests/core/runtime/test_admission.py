@@ -60,6 +60,8 @@ async def test_what_is_replied_to_is_shown_to_the_model_and_may_be_of_any_length
     assert first == "[replies to: half \ufffd of it]\nwhy?"
     assert second == f"[replies to: {'x' * 500} …]\nand this?"
     assert max(len(str(recorded)) for recorded in stored) < 5_000
+    entries = (await process.state()).session.entries
+    assert [entry.tokens > 125 for entry in entries if entry.kind == "user"] == [False, True]
 
 
 @in_virtual_time
