@@ -22,8 +22,8 @@ from core.domain.lifecycle import (
 )
 from core.domain.messages import ToolCall
 from core.domain.policy import Policy
-from core.domain.spending import cap_of, neared, spent_of
 from core.domain.room import compact, compact_in_background, leave_out, make_fit, narrow
+from core.domain.spending import cap_of, neared, spent_of
 from core.domain.state import Phase, SessionState, Turn
 
 _MAY_BE_FOR_A_PICTURE = ("too_long", "refused", "never")

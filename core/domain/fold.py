@@ -157,9 +157,7 @@ def _apply_anywhere(
                 album=inbound.album,
                 person=inbound.person,
             )
-            queued = replace(
-                state, queue=(*state.queue, source), wrote_last=inbound.person
-            )
+            queued = replace(state, queue=(*state.queue, source), wrote_last=inbound.person)
             return _touch(queued, at, last_user_at=at) if queued.session else queued
         case ev.ReminderDue():
             tokens = estimate_tokens(event.text)

@@ -136,8 +136,14 @@ def near_cap(event: CapNeared) -> str:
 
 
 def amount(limit: Limit, number: float) -> str:
-    return f"{number:,.0f} tokens" if limit == "tokens" else f"${number:,.2f}"
+    return f"{number:,.0f} tokens" if limit == "tokens" else _dollars(number)
 
+
+def _dollars(number: float) -> str:
+    return f"${number:,.4f}" if 0 < number < _SMALL else f"${number:,.2f}"
+
+
+_SMALL = 0.1
 
 _LIMITS: dict[Limit, str] = {
     "usd": "Today's limit of {} for one person",

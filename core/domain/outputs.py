@@ -91,9 +91,7 @@ def outputs(before: SessionState, log: Iterable[ev.Recorded], policy: Policy) ->
         spent += _spent(state, recorded)
         marks += _marks(state, recorded)
         state = after
-    return Outputs(
-        tuple(said), tuple(settled.items()), tuple(access), tuple(spent), tuple(marks)
-    )
+    return Outputs(tuple(said), tuple(settled.items()), tuple(access), tuple(spent), tuple(marks))
 
 
 def timers(state: SessionState, policy: Policy) -> dict[str, Timer]:
@@ -166,9 +164,7 @@ def _of_context(
     match event:
         case _ if address is None:
             return []
-        case ev.CompactionFailed(reason="over_budget") if not (
-            wanted and wanted.reason == "asked"
-        ):
+        case ev.CompactionFailed(reason="over_budget") if not (wanted and wanted.reason == "asked"):
             return []
         case ev.CompactionFailed():
             text = notices.not_compacted(event)

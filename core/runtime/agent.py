@@ -21,6 +21,7 @@ from core.domain.effects import (
 from core.domain.events import MessageReceived
 from core.domain.messages import ModelFailure, ModelReply, RequestSize
 from core.domain.outputs import preview_id
+from core.domain.spending import Limit
 from core.domain.state import SessionState, Turn
 from core.domain.values import clean
 from core.domain.window import fits
@@ -28,6 +29,7 @@ from core.errors import BrokenDataError, StillhereError, UnstorableError
 from core.files.reader import FileReader
 from core.ports import Artifact, Channel, Clock, Model, Outbox
 from core.runtime.aside import Aside
+from core.runtime.budget import Budget
 from core.runtime.gate import Gate
 from core.runtime.holder import Holder
 from core.runtime.limiter import Limiter
@@ -58,6 +60,7 @@ class Outside(msgspec.Struct, frozen=True, kw_only=True):
     clock: Clock
     holder: Holder
     aside: Aside
+    budget: Budget
 
 
 class Agent:
@@ -197,6 +200,10 @@ class Agent:
         )
 
     async def _call_model(self, state: SessionState, effect: CallModel) -> None:
+        meter = await self._out.budget.meter(state)
+        if limit := self._out.budget.forbids(meter):
+            await self._tell(state.key, self._over_budget(effect, limit))
+            return
         policy = self._sessions.policy
         view = view_of(state, policy)
         bodies = await insist(self._out.clock, lambda: self._sessions.bodies(state.key, view.seqs))
@@ -232,10 +239,16 @@ class Agent:
                     reply=reply,
                     effects=effects,
                     size=size,
+                    meter=meter,
                 )
             case ModelFailure():
                 wish = self._failed(effect, reply, size)
         await self._tell(state.key, wish)
+
+    def _over_budget(self, effect: CallModel, limit: Limit) -> ask.OverBudget:
+        log.warning("over budget", step=effect.step, limit=limit)
+        at = self._out.clock.now()
+        return ask.OverBudget(at=at, turn=effect.turn, step=effect.step, limit=limit)
 
     def _too_long(self, effect: CallModel, size: RequestSize) -> ask.Fail:
         """Found out by ourselves: nobody has to be asked."""

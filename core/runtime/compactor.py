@@ -14,6 +14,7 @@ from core.domain.summary import settled, summary_request, transcripts
 from core.errors import BrokenDataError, ConflictError
 from core.ports import Clock, Model
 from core.runtime.aside import Aside
+from core.runtime.budget import Budget
 from core.runtime.retrying import insist
 from core.runtime.sessions import Sessions
 
@@ -37,19 +38,21 @@ class Made(msgspec.Struct, frozen=True):
 class Compactor:
     """At most one task a session works, and only under our own lease."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (all that it stands between)
         self,
         sessions: Sessions,
         model: Model,
         clock: Clock,
         aside: Aside,
         new_id: Callable[[], str],
+        budget: Budget,
     ) -> None:
         self._sessions = sessions
         self._model = model
         self._clock = clock
         self._aside = aside
         self._new_id = new_id
+        self._budget = budget
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._stopping = False
 
@@ -98,6 +101,9 @@ class Compactor:
         wanted = session.compaction if session else None
         if session is None or wanted is None:
             return
+        if self._budget.forbids(await self._budget.meter(state)):
+            await self._tell(key, self._over_budget(wanted))
+            return
         made = await self._make(key, session, wanted)
         at = self._clock.now()
         if made.text:
@@ -115,6 +121,14 @@ class Compactor:
             ask.NotSummarized(
                 at=at, first_turn=wanted.first_turn, error_id=error_id, usage=made.usage
             ),
+        )
+
+    def _over_budget(self, wanted: Compaction) -> ask.NotSummarized:
+        return ask.NotSummarized(
+            at=self._clock.now(),
+            first_turn=wanted.first_turn,
+            error_id="",
+            reason="over_budget",
         )
 
     async def _make(self, key: str, session: Session, wanted: Compaction) -> Made:
