@@ -18,10 +18,9 @@ def run(draft: Draft, context: CommandContext) -> str:
 
 
 def _person(bill: Bill, policy: Policy) -> list[str]:
-    own = [limit for limit in _limits(policy) if limit != "service"]
     return [
         f"- you, today: {_told(bill.meter.person)}",
-        *(_left(limit, bill.meter, policy) for limit in own),
+        *(_left(limit, bill.meter, policy) for limit in _limits(policy) if limit != "service"),
         f"- you, this month: {_told(bill.month)}",
     ]
 

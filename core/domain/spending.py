@@ -93,8 +93,7 @@ def is_lifted(limit: Limit, meter: Meter) -> bool:
 
 def reached(meter: Meter, policy: Policy) -> Limit | None:
     """The limit that forbids another call today."""
-    found = (limit for limit in _in_force(meter, policy) if _share(limit, meter, policy) >= 1)
-    return next(found, None)
+    return next((it for it in _in_force(meter, policy) if _share(it, meter, policy) >= 1), None)
 
 
 def neared(meter: Meter, policy: Policy) -> tuple[Limit, ...]:

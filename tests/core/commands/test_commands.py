@@ -43,7 +43,8 @@ def test_every_command_has_the_name_of_its_file_and_says_what_it_does() -> None:
     found = commands()
 
     assert set(found) == {
-        *("allow", "deny", "help", "new", "resume", "retry", "start", "status", "stop")
+        *("allow", "deny", "help", "new", "resume", "retry", "start", "status", "stop"),
+        *("lift", "usage"),
     }
     assert all(name == command.name and command.summary for name, command in found.items())
 

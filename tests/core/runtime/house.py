@@ -264,7 +264,7 @@ class Process:
         self.sessions = Sessions(store, channels, ground.policy, clock, holder)
         self.access = Access(store, ground.allowed)
         self.aside = aside = Aside(self.sessions, store, ground.quarantine)
-        budget = Budget(store, self.sessions, clock)
+        self.budget = budget = Budget(store, self.sessions, clock)
         self.admission = Admission(self.sessions, self.access, commands(), aside, budget)
         self.limiter = Limiter(clock, ground.paces)
         ids = (f"id{n}" for n in ground.numbers)
