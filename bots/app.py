@@ -27,13 +27,14 @@ from core.plugins import discover
 from core.ports import Channel, Clock, Model, Store, Tool
 from core.runtime.access import Access
 from core.runtime.admission import Admission
-from core.runtime.agent import Agent, Outside
+from core.runtime.agent import Agent
 from core.runtime.aside import Aside
 from core.runtime.budget import Budget
 from core.runtime.compactor import Compactor
 from core.runtime.delivery import Delivery
 from core.runtime.holder import Holder
 from core.runtime.limiter import Limiter
+from core.runtime.outside import Outside
 from core.runtime.recovery import Recovery
 from core.runtime.retrying import insist
 from core.runtime.sessions import Sessions
@@ -132,28 +133,25 @@ class Service:
         budget = Budget(self._store, self._sessions, self._clock)
         self._admission = Admission(self._sessions, self._access, commands, aside, budget)
         limiter = Limiter(self._clock, {n: p.paces for n, p in ground.platforms.items()})
-        self._agent = Agent(
-            self._sessions,
-            Outside(
-                outbox=self._store,
-                channels=channels,
-                model=self.model,
-                toolbox=Toolbox(self._tools(), self._clock, short_id),
-                reader=FileReader(
-                    channels, self._store, self._clock, settings.limits, self.transcriber
-                ),
-                limiter=limiter,
-                clock=self._clock,
-                holder=holder,
-                aside=aside,
-                budget=budget,
+        outside = Outside(
+            outbox=self._store,
+            channels=channels,
+            model=self.model,
+            summarizer=self.summary_model,
+            toolbox=Toolbox(self._tools(), self._clock, short_id),
+            reader=FileReader(
+                channels, self._store, self._clock, settings.limits, self.transcriber
             ),
+            limiter=limiter,
+            clock=self._clock,
+            holder=holder,
+            aside=aside,
+            budget=budget,
         )
+        self._agent = Agent(self._sessions, outside)
+        self._compactor = Compactor(self._sessions, outside)
         self._delivery = Delivery(
             self._store, channels, limiter, self._clock, Holder(owner, ground.lease * CLAIM_LEASES)
-        )
-        self._compactor = Compactor(
-            self._sessions, self.summary_model, self._clock, aside, short_id, budget
         )
         self._sessions.subscribe(self._agent.reconcile)
         self._sessions.subscribe(self._compactor.reconcile)
@@ -257,8 +255,8 @@ class Service:
             log.warning("stopped without a last write; the next start recovers", error=str(error))
 
     async def quiet(self) -> None:
-        """Returns when no turn is at work."""
-        while self._agent.working():
+        """Returns when no turn is at work, and nothing is being summed up."""
+        while self._working():
             await self._clock.sleep(QUIET_SECONDS)
 
     async def _end_tasks(self) -> None:

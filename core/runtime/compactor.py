@@ -1,7 +1,8 @@
 """Makes the summaries that sessions want, beside their turns; it decides nothing."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import Mapping
 
 import msgspec
 import structlog
@@ -10,16 +11,26 @@ from core.domain import inputs as ask
 from core.domain.events import Compacted, Recorded
 from core.domain.messages import ModelFailure, ModelReply, Usage
 from core.domain.state import Compaction, Entry, Session, SessionState
-from core.domain.summary import settled, summary_request, transcripts
-from core.errors import BrokenDataError, ConflictError
-from core.ports import Clock, Model
-from core.runtime.aside import Aside
-from core.runtime.budget import Budget
+from core.domain.summary import (
+    halves,
+    is_overlong,
+    longest_summary,
+    settled,
+    summary_request,
+    transcripts,
+)
+from core.domain.values import clean
+from core.domain.window import window_of
+from core.errors import BrokenDataError, ConflictError, UnstorableError
+from core.runtime.outside import Outside
+from core.runtime.preview import Preview
 from core.runtime.retrying import insist
 from core.runtime.sessions import Sessions
 
-SECONDS = 180.0
-"""Whoever waits for a summary waits no longer; what is not there by then has failed."""
+SECONDS = 120.0
+"""One request may take; what is not there by then has failed."""
+LONGEST = 600.0
+"""All of them may take: no turn waits longer for a summary."""
 SHARE_OF_WINDOW = 0.5
 """Of the summing model's window that a piece of the conversation may take."""
 UNKNOWN_WINDOW = 8_000
@@ -28,71 +39,85 @@ log = structlog.get_logger(__name__)
 
 
 class Made(msgspec.Struct, frozen=True):
-    """A summary, empty when there is none for the reason given, and what it cost either way."""
+    """A summary, or what became of it; and what it cost either way."""
 
     text: str = ""
     usage: Usage = Usage()
     why: str = ""
+    """There is none."""
+    useless: bool = False
+    """It is longer than what it sums up."""
+
+
+class Work(msgspec.Struct):
+    task: asyncio.Task[None]
+    typing: Preview | None = None
+    """Shown as soon as somebody waits for it."""
 
 
 class Compactor:
     """At most one task a session works, and only under our own lease."""
 
-    def __init__(  # noqa: PLR0913 (all that it stands between)
-        self,
-        sessions: Sessions,
-        model: Model,
-        clock: Clock,
-        aside: Aside,
-        new_id: Callable[[], str],
-        budget: Budget,
-    ) -> None:
+    def __init__(self, sessions: Sessions, outside: Outside) -> None:
         self._sessions = sessions
-        self._model = model
-        self._clock = clock
-        self._aside = aside
-        self._new_id = new_id
-        self._budget = budget
-        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._out = outside
+        self._clock = outside.clock
+        self._works: dict[str, Work] = {}
+        self._leaving: set[asyncio.Task[None]] = set()
         self._stopping = False
 
     def reconcile(self, state: SessionState) -> None:
         """A compaction that is wanted gets a task; a task whose compaction is not is cancelled."""
-        wanted = state.session is not None and state.session.compaction is not None
-        task = self._tasks.get(state.key)
-        if task is not None and not (wanted and state.key in self._sessions.held):
-            del self._tasks[state.key]
-            if task is not asyncio.current_task():
-                task.cancel()
-        elif wanted and task is None and state.key in self._sessions.held and not self._stopping:
-            self._tasks[state.key] = asyncio.create_task(self._work(state.key))
+        wanted = state.session.compaction if state.session else None
+        active = wanted is not None and state.key in self._sessions.held
+        work = self._works.get(state.key)
+        if work is not None and not active:
+            self._dismiss(state.key, work)
+        if wanted is None or not active:
+            return
+        if work is None and not self._stopping:
+            work = self._works[state.key] = Work(asyncio.create_task(self._work(state.key)))
+        if work is not None and work.typing is None and wanted.reason != "background":
+            stage = self._out.stage(wanted.address)
+            work.typing = Preview("", state.key, wanted.address, stage)
+            work.typing.start()
 
     def working(self) -> tuple[str, ...]:
-        return tuple(self._tasks)
+        return tuple(self._works)
 
     async def drain(self, seconds: float) -> None:
         """Lets them finish for so long; what is broken off is done anew by the next start."""
         self._stopping = True
-        tasks = list(self._tasks.values())
+        tasks = [work.task for work in self._works.values()]
         if tasks:
             await asyncio.wait(tasks, timeout=seconds)
         for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, *self._leaving, return_exceptions=True)
+
+    def _dismiss(self, key: str, work: Work) -> None:
+        del self._works[key]
+        self._leaving.add(work.task)
+        work.task.add_done_callback(self._leaving.discard)
+        if work.task is not asyncio.current_task():
+            work.task.cancel()
 
     async def _work(self, key: str) -> None:
+        work = self._works[key]
         with structlog.contextvars.bound_contextvars(key=key):
             try:
                 await self._compact(key)
             except BrokenDataError as error:
-                await self._aside.put(key, error)
+                await self._out.aside.put(key, error)
             except ConflictError as error:
                 log.info("compaction is another's by now", error=str(error))
             except Exception:
                 log.exception("compaction broke off")
             finally:
-                if self._tasks.get(key) is asyncio.current_task():
-                    del self._tasks[key]
+                if self._works.get(key) is work:
+                    del self._works[key]
+                if work.typing is not None:
+                    await work.typing.close()
 
     async def _compact(self, key: str) -> None:
         await self._tell(key, ask.Compact(at=self._clock.now()))
@@ -101,26 +126,26 @@ class Compactor:
         wanted = session.compaction if session else None
         if session is None or wanted is None:
             return
-        if self._budget.forbids(await self._budget.meter(state)):
+        if self._out.budget.forbids(await self._out.budget.meter(state)):
             await self._tell(key, self._over_budget(wanted))
             return
-        made = await self._make(key, session, wanted)
+        made = await self._make(state, session, wanted)
+        try:
+            await self._tell(key, self._told(made, wanted))
+        except UnstorableError as error:
+            unstorable = Made(usage=made.usage, why=str(error))
+            await self._tell(key, self._told(unstorable, wanted))
+
+    def _told(self, made: Made, wanted: Compaction) -> ask.Shrunk:
         at = self._clock.now()
-        if made.text:
-            await self._tell(
-                key,
-                ask.Summarize(
-                    at=at, first_turn=wanted.first_turn, summary=made.text, usage=made.usage
-                ),
+        if not made.why or made.useless:
+            return ask.Summarize(
+                at=at, first_turn=wanted.first_turn, summary=made.text, usage=made.usage
             )
-            return
-        error_id = self._new_id()
+        error_id = self._out.toolbox.new_id()
         log.error("no summary", why=made.why, error_id=error_id)
-        await self._tell(
-            key,
-            ask.NotSummarized(
-                at=at, first_turn=wanted.first_turn, error_id=error_id, usage=made.usage
-            ),
+        return ask.NotSummarized(
+            at=at, first_turn=wanted.first_turn, error_id=error_id, usage=made.usage
         )
 
     def _over_budget(self, wanted: Compaction) -> ask.NotSummarized:
@@ -131,35 +156,63 @@ class Compactor:
             reason="over_budget",
         )
 
-    async def _make(self, key: str, session: Session, wanted: Compaction) -> Made:
+    async def _make(self, state: SessionState, session: Session, wanted: Compaction) -> Made:
+        """Piece by piece, each with what came of those before; a piece that proves to be too long
+        is taken by halves."""
         entries = tuple(e for e in session.entries if e.turn < wanted.first_turn)
         seqs = tuple(entry.seq for entry in entries)
-        found = await insist(self._clock, lambda: self._sessions.bodies(key, seqs))
+        found = await insist(self._clock, lambda: self._sessions.bodies(state.key, seqs))
         bodies = {recorded.seq: recorded for recorded in found}
         made = Made(_summary_of(entries, bodies))
-        size = await self._model.measure(summary_request(made.text, "", wanted.keep))
-        room = int((size.window or UNKNOWN_WINDOW) * SHARE_OF_WINDOW / session.scale)
+        window = await self._window()
+        shown = min(window, window_of(state, self._sessions.policy))
+        most = int(longest_summary(shown) / session.scale)
+        pieces = deque(transcripts(entries, bodies, int(window * SHARE_OF_WINDOW / session.scale)))
+        if not pieces:
+            return Made(why="there is nothing to sum up")
         try:
-            async with asyncio.timeout(SECONDS):
-                for transcript in transcripts(entries, bodies, room):
-                    made = await self._add(made, transcript, wanted.keep)
-                    if not made.text:
-                        break
+            async with asyncio.timeout(LONGEST):
+                while pieces and not made.why:
+                    piece = pieces.popleft()
+                    added = await self._add(made, piece, wanted.keep, most)
+                    pieces.extendleft(halves(piece)[::-1] if added is None else ())
+                    made = added or made
         except TimeoutError:
-            return Made(usage=made.usage, why=f"no summary within {SECONDS:.0f} s")
+            return Made(usage=made.usage, why="it did not come in time")
         return made
 
-    async def _add(self, made: Made, transcript: str, keep: str) -> Made:
-        request = summary_request(made.text, transcript, keep)
-        match await self._model.complete(request, lambda text: None):
-            case ModelReply() as reply:
-                usage = made.usage + reply.usage.credible
-                return Made(settled(made.text, reply.text), usage, why="it says nothing")
+    async def _window(self) -> int:
+        size = await self._out.summarizer.measure(summary_request("", "", "", 0))
+        return size.window or UNKNOWN_WINDOW
+
+    async def _add(self, made: Made, piece: str, keep: str, most: int) -> Made | None:
+        """None where the piece is too long and can be halved. Raises TimeoutError."""
+        model = self._out.summarizer
+        request = summary_request(made.text, piece, keep, most)
+        size = await model.measure(request)
+        divisible = bool(halves(piece))
+        if divisible and size.window and size.counted > size.window:
+            return None
+        async with asyncio.timeout(SECONDS):
+            reply = await model.complete(request, lambda text: None)
+        match reply:
+            case ModelReply():
+                return _added(made, piece, reply, most)
+            case ModelFailure(kind="too_long") if divisible:
+                return None
             case ModelFailure(detail=detail):
-                return Made(usage=made.usage, why=detail)
+                return Made(usage=made.usage, why=detail or "it failed")
 
     async def _tell(self, key: str, wish: ask.Shrunk) -> bool:
         return await insist(self._clock, lambda: self._sessions.ask(key, wish))
+
+
+def _added(made: Made, piece: str, reply: ModelReply, most: int) -> Made:
+    usage = made.usage + reply.usage.credible
+    if is_overlong(reply.text, made.text, piece, most):
+        return Made(usage=usage, why="it is longer than what it sums up", useless=True)
+    text = settled(made.text, clean(reply.text), most)
+    return Made(text, usage, "" if text else "it says nothing")
 
 
 def _summary_of(entries: tuple[Entry, ...], bodies: Mapping[int, Recorded]) -> str:

@@ -80,8 +80,9 @@ KILL_BUGS = (
             ),
             Edit(
                 "core/runtime/agent.py",
-                "from core.domain.messages import ModelFailure, ModelReply\n",
-                "from core.domain.messages import ModelFailure, ModelReply, OutboxMessage\n",
+                "from core.domain.outputs import preview_id\n",
+                "from core.domain.messages import OutboxMessage\n"
+                "from core.domain.outputs import preview_id\n",
             ),
         ),
     ),
