@@ -8,6 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from core.domain import events as ev
+from core.domain.entries import shortened
 from core.domain.messages import (
     AssistantMessage,
     Attachment,
@@ -23,7 +24,7 @@ from core.domain.messages import (
     UserMessage,
 )
 from core.domain.policy import Policy
-from core.domain.state import Entry, Pin, SessionState
+from core.domain.state import Entry, Pin, SessionState, Turn
 from core.domain.window import newest_within, strategy_of
 
 REMINDER = "[reminder]"
@@ -84,10 +85,17 @@ def view_of(state: SessionState, policy: Policy) -> View:
         entries = _since(entries, turn.narrowed.first_turn, bare=turn.narrowed.bare)
     scheduled = all(source.kind == "reminder" for source in turn.sources)
     if scheduled and strategy_of(state, policy) == "auto":
-        room = policy.context_full / session.scale
-        first = newest_within(entries, room, policy.context_entries)
-        entries = _since(entries, turn.number if first is None else first, bare=False)
-    return View(entries, pins)
+        entries = _newest(entries, turn, policy.context_full / session.scale, policy)
+    return View(tuple(shortened(entry, turn.short_before) for entry in entries), pins)
+
+
+def _newest(
+    entries: tuple[Entry, ...], turn: Turn, room: float, policy: Policy
+) -> tuple[Entry, ...]:
+    """What the turn itself adds moves nothing out."""
+    earlier = tuple(entry for entry in entries if entry.turn < turn.number)
+    first = newest_within(earlier, room, policy.context_entries)
+    return _since(entries, turn.number if first is None else first, bare=False)
 
 
 def _since(entries: tuple[Entry, ...], first_turn: int, *, bare: bool) -> tuple[Entry, ...]:

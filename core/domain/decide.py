@@ -22,7 +22,7 @@ from core.domain.lifecycle import (
 )
 from core.domain.messages import ToolCall
 from core.domain.policy import Policy
-from core.domain.room import compact, compact_in_background, leave_out, make_fit, narrow
+from core.domain.room import compact, compact_in_background, leave_out, let_go, make_fit, narrow
 from core.domain.spending import cap_of, neared, spent_of
 from core.domain.state import Phase, SessionState, Turn
 
@@ -172,7 +172,7 @@ def _finish(draft: Draft, turn: Turn) -> None:
     draft.add(ev.TurnFinished(turn=turn.number))
     out = turn.narrowed
     if out is not None and (out.reason == "too_long" or refused_before):
-        compact(draft, out.first_turn, bare=out.bare and out.reason == "refused")
+        let_go(draft, out.first_turn, bare=out.bare and out.reason == "refused")
     start_next(draft)
     if out is None and not turn.compacted:
         compact_in_background(draft)

@@ -149,7 +149,8 @@ class FilesRead(_Event, frozen=True):
 
 
 class FilesLeftOut(_Event, frozen=True):
-    """The provider did not take a request that held them; none that came until now is shown."""
+    """The provider did not take a request that held them; of what the turn is shown, none that came
+    until now is shown any more."""
 
     turn: int
     what: FilePart
@@ -288,13 +289,15 @@ class CompactionUndone(_Event, frozen=True):
 
 
 class TurnUndone(_Event, frozen=True):
-    """The turn's entries left the context; what its tools did stays done."""
+    """The turn's entries left the context; what its tools did stays done. A compaction that was
+    under way may have read them, and is none any more."""
 
     turn: int
 
 
 class ResultsShortened(_Event, frozen=True):
-    """Of the results before ``before`` only the beginning and the end are shown from here on."""
+    """Of the results before ``before`` only the beginning and the end are shown: to this turn, and
+    for good once it is answered."""
 
     turn: int
     before: int
@@ -311,7 +314,8 @@ class ContextNarrowed(_Event, frozen=True):
 
 
 class WindowLearned(_Event, frozen=True):
-    """The provider took a request of so many tokens for too long."""
+    """The provider took a request of so many tokens, by its own count as far as we know that, for
+    too long."""
 
     turn: int
     tokens: int

@@ -8,16 +8,10 @@ from typing import assert_never
 from msgspec.structs import replace
 
 from core.domain import events as ev
-from core.domain.entries import (
-    as_entries,
-    as_tried_again,
-    estimate_tokens,
-    files_entry,
-    shortened,
-    without,
-)
-from core.domain.fold_context import apply_context, measured
-from core.domain.state import LEGAL, Call, Entry, Narrowed, Pin, Session, SessionState, Source, Turn
+from core.domain.entries import as_entries, as_tried_again, estimate_tokens
+from core.domain.fold_context import apply_context, measured, unshrunk, without_turn
+from core.domain.fold_view import apply_view, settled_view
+from core.domain.state import LEGAL, Call, Entry, Pin, Session, SessionState, Source, Turn
 from core.errors import IllegalEventError
 
 DONE_KEPT = 50
@@ -194,9 +188,9 @@ def _turn_started(state: SessionState, event: ev.TurnStarted, at: datetime) -> S
     if not sources or len(sources) != len(event.sources):
         raise IllegalEventError(f"{state.key}@{state.seq}: the turn answers unknown messages")
     sources = tuple(as_tried_again(source) for source in sources) if event.retry else sources
-    entries = session.entries
+    session = unshrunk(state, session)
     if event.retry:
-        entries = tuple(entry for entry in entries if entry.turn != session.last_turn)
+        session = without_turn(session, session.last_turn)
     users = [source for source in sources if source.kind == "user"]
     started = replace(
         state,
@@ -205,9 +199,9 @@ def _turn_started(state: SessionState, event: ev.TurnStarted, at: datetime) -> S
         queue=tuple(source for source in state.queue if source.seq not in event.sources),
     )
     started = _touch(
-        started,
+        replace(started, session=session),
         at,
-        entries=(*entries, *as_entries(sources, event.turn)),
+        entries=(*session.entries, *as_entries(sources, event.turn)),
         last_sources=sources,
         last_turn=event.turn,
     )
@@ -252,10 +246,14 @@ def _apply_turn(  # noqa: C901, PLR0912 (exhaustive match)
             return _tool_finished(state, turn, event, at)
         case ev.TurnSteered():
             return _steered(state, turn, event, at)
-        case ev.FilesRead():
-            return _files_read(state, turn, event, at)
-        case ev.FilesLeftOut():
-            return _files_left_out(state, event, at)
+        case (
+            ev.FilesRead()
+            | ev.FilesLeftOut()
+            | ev.ResultsShortened()
+            | ev.ContextNarrowed()
+            | ev.WindowLearned()
+        ):
+            return _touch(apply_view(state, _session(state), turn, event), at)
         case ev.TurnAttempted():
             resumed = turn.status == "interrupted"
             turn = replace(
@@ -277,17 +275,8 @@ def _apply_turn(  # noqa: C901, PLR0912 (exhaustive match)
             )
         case ev.TurnWoken():
             return _with_turn(state, at, replace(turn, status="running", wait_until=None))
-        case ev.ResultsShortened(before=before):
-            entries = tuple(shortened(e, before) for e in _session(state).entries)
-            return _touch(state, at, entries=entries)
-        case ev.ContextNarrowed(first_turn=first, reason=reason, bare=bare):
-            return _with_turn(state, at, replace(turn, narrowed=Narrowed(first, reason, bare)))
-        case ev.WindowLearned(tokens=tokens):
-            return _touch(state, at, most=tokens)
         case ev.TurnFinished():
-            alone = turn.narrowed is not None and turn.narrowed.reason == "refused"
-            refusals = _session(state).refusals + 1 if alone else 0
-            return _with_turn(_touch(state, at, refusals=refusals), at, None)
+            return _with_turn(replace(state, session=settled_view(_session(state), turn)), at, None)
         case ev.TurnFailed() | ev.TurnCancelled():
             return _ended(state, turn, event, at)
         case _:
@@ -348,20 +337,6 @@ def _steered(state: SessionState, turn: Turn, event: ev.TurnSteered, at: datetim
     return _with_turn(_touch(state, at, entries=entries, last_sources=turn.sources), at, turn)
 
 
-def _files_read(state: SessionState, turn: Turn, event: ev.FilesRead, at: datetime) -> SessionState:
-    if event.source not in {source.seq for source in turn.unread}:
-        raise IllegalEventError(f"{state.key}@{state.seq}: message {event.source} has no files")
-    entry = files_entry(event, state.seq)
-    sources = tuple(replace(s, read=entry) if s.seq == event.source else s for s in turn.sources)
-    state = _touch(state, at, entries=(*_session(state).entries, entry), last_sources=sources)
-    return _with_turn(state, at, replace(turn, sources=sources, attempt=0))
-
-
-def _files_left_out(state: SessionState, event: ev.FilesLeftOut, at: datetime) -> SessionState:
-    entries = tuple(without(entry, event.what) for entry in _session(state).entries)
-    return _touch(state, at, entries=entries)
-
-
 def _interrupted(
     state: SessionState, turn: Turn, event: ev.TurnInterrupted, at: datetime
 ) -> SessionState:
@@ -394,9 +369,7 @@ def _ended(
         kept = tuple(entry for entry in entries if entry.turn != turn.number)
     else:
         kept = (*entries, Entry(state.seq, "ended", turn.number, estimate_tokens("")))
-    refused = isinstance(event, ev.TurnFailed) and event.reason == "refused"
-    refusals = _session(state).refusals + refused
-    return _with_turn(_touch(state, at, entries=kept, refusals=refusals), at, None)
+    return _with_turn(_touch(state, at, entries=kept), at, None)
 
 
 def _call(

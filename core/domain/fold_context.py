@@ -12,6 +12,9 @@ from core.errors import IllegalEventError
 
 LEAST, MOST = 0.25, 4.0
 """Between these a provider's count is believed; outside of them it counted something else."""
+ENOUGH = 1_000
+"""Tokens of a request from which on something is learnt of it: in a smaller one the frame around
+the messages weighs more than they do."""
 
 ContextEvent = (
     ev.Compacted
@@ -39,12 +42,13 @@ def apply_context(state: SessionState, event: ContextEvent) -> SessionState:
             return _with(state, session, compaction=wanted)
         case ev.CompactionFailed(usage=usage):
             _wanted(state, session)
-            return _settled(_with(state, session, compaction=None, usage=session.usage + usage))
+            failed = _with(state, session, compaction=None, usage=session.usage + usage)
+            return _settled(_had_its_own(failed))
         case ev.CompactionUndone():
             return _undone(state, session)
         case ev.TurnUndone(turn=turn):
-            kept = tuple(entry for entry in session.entries if entry.turn != turn)
-            return _with(state, session, entries=kept, last_sources=())
+            rest = without_turn(session, turn)
+            return _with(state, rest, last_sources=(), compaction=None)
         case ev.StrategyChosen(strategy=strategy):
             return _with(state, session, strategy=strategy)
         case _:
@@ -56,15 +60,31 @@ def measured(session: Session, reply: ev.ModelReplied) -> Session:
     size = reply.size
     prompt = reply.usage.credible.prompt or size.counted
     if size.window:
-        session = replace(session, window=size.window)
+        another = session.window not in (0, size.window)
+        most = 0 if another else session.most
+        session = replace(session, window=size.window, most=most)
     if not prompt or not size.counted:
         return session
-    bias = _believed(prompt / size.counted)
+    bias = _believed(prompt / size.counted) if size.counted >= ENOUGH else session.bias
     overhead = round(size.overhead * bias)
     scale = session.scale
-    if size.estimated:
+    if size.estimated >= ENOUGH:
         scale = _believed(max(prompt - overhead, 0) / size.estimated)
     return replace(session, overhead=overhead, scale=scale, bias=bias)
+
+
+def unshrunk(state: SessionState, session: Session) -> Session:
+    """What left since the last compaction is not waited for to come back before the next."""
+    return replace(session, settled=min(session.settled, context_tokens(state)))
+
+
+def without_turn(session: Session, turn: int) -> Session:
+    """Nor does it come back when a compaction is undone."""
+    return replace(
+        session,
+        entries=tuple(entry for entry in session.entries if entry.turn != turn),
+        replaced=tuple(entry for entry in session.replaced if entry.turn != turn),
+    )
 
 
 def _believed(share: float) -> float:
@@ -92,17 +112,16 @@ def _compacted(state: SessionState, session: Session, event: ev.Compacted) -> Se
     kept = tuple(entry for entry in session.entries if not _leaves(entry, event))
     if event.summary:
         kept = (Entry(state.seq, "summary", 0, estimate_tokens(event.summary)), *kept)
-    return _settled(
-        _with(
-            state,
-            session,
-            entries=kept,
-            replaced=gone,
-            compacted_at=state.seq,
-            compaction=None,
-            usage=session.usage + event.usage,
-        )
+    after = _with(
+        state,
+        session,
+        entries=kept,
+        replaced=gone,
+        compacted_at=state.seq,
+        compaction=None,
+        usage=session.usage + event.usage,
     )
+    return _settled(_had_its_own(after))
 
 
 def _leaves(entry: Entry, event: ev.Compacted) -> bool:
@@ -115,12 +134,12 @@ def _undone(state: SessionState, session: Session) -> SessionState:
     if not session.compacted_at:
         raise IllegalEventError(f"{state.key}@{state.seq}: there is no compaction to undo")
     since = tuple(entry for entry in session.entries if entry.seq != session.compacted_at)
-    known = {entry.seq for entry in since}
-    back = tuple(entry for entry in session.replaced if entry.seq not in known)
+    older = tuple(entry for entry in since if entry.kind == "summary")
+    newer = tuple(entry for entry in since if entry.kind != "summary")
     undone = _with(
         state,
         session,
-        entries=tuple(sorted((*back, *since), key=lambda e: (e.kind != "summary", e.turn, e.seq))),
+        entries=(*older, *session.replaced, *newer),
         replaced=(),
         compacted_at=0,
         compaction=None,
@@ -132,6 +151,11 @@ def _wanted(state: SessionState, session: Session) -> Compaction:
     if session.compaction is None:
         raise IllegalEventError(f"{state.key}@{state.seq}: no compaction is wanted")
     return session.compaction
+
+
+def _had_its_own(state: SessionState) -> SessionState:
+    turn = state.turn
+    return replace(state, turn=replace(turn, compacted=True)) if turn else state
 
 
 def _settled(state: SessionState) -> SessionState:

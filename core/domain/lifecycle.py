@@ -18,11 +18,10 @@ UNKNOWN = "Interrupted, outcome unknown; check before you repeat it."
 def expiry(state: SessionState, at: datetime, policy: Policy) -> ev.CloseReason | None:
     """Why the open session is over at that time; suspended goes before idle and daily.
 
-    Only a user's message counts as activity, and a session with open work is never over.
+    Only a user's message counts as activity, and a session with an open turn is never over.
     """
     session = state.session
-    busy = state.turn is not None or state.queue
-    if session is None or busy or session.compaction is not None:
+    if session is None or state.turn is not None or state.queue:
         return None
     if session.suspended:
         return "suspended"

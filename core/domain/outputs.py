@@ -136,8 +136,6 @@ def _said(state: SessionState, recorded: ev.Recorded, policy: Policy) -> list[Sa
         case ev.SessionOpened(address=Address() as address, reason=reason):
             text = notices.new_session(reason)
             return [Said(seq, address, "notice", text, buttons=(notices.GO_BACK,))] if text else []
-        case ev.Compacted(summary="") if turn is None and state.queue:
-            return [Said(seq, state.queue[-1].address, "notice", notices.CONTEXT_MOVED)]
         case ev.ModelReplied(calls=()) if turn is not None:
             return [_answer(state.key, turn, event, seq)]
         case ev.Compacted() | ev.CompactionFailed():
@@ -155,7 +153,7 @@ def _of_context(
     state: SessionState, event: ev.Compacted | ev.CompactionFailed, seq: int, policy: Policy
 ) -> list[Said]:
     """Said to whom it was promised, or with whom we talk; whoever wants to see the newest turns
-    only is not told each time that older ones leave."""
+    only is not told each time that older ones leave, unless more was promised."""
     session = state.session
     if session is None:
         return []
@@ -168,7 +166,7 @@ def _of_context(
             return []
         case ev.CompactionFailed():
             text = notices.not_compacted(event)
-        case ev.Compacted(summary="") if strategy_of(state, policy) == "window":
+        case ev.Compacted(summary="") if not wanted and strategy_of(state, policy) == "window":
             return []
         case ev.Compacted(summary=""):
             text = notices.CONTEXT_MOVED

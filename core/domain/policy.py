@@ -43,7 +43,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     compact_at: float = 0.75
     """The share of the window at which older turns are summed up, or leave."""
     compact_to: float = 0.25
-    """The share of the window that the newest turns may keep then."""
+    """The share of the window, without what always stays, that the newest turns may keep then."""
     compact_step: float = 0.1
     """The share of the window by which the context has to grow before the next try."""
     compact_attempts: int = 2

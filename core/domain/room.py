@@ -3,6 +3,7 @@
 from msgspec.structs import replace
 
 from core.domain import events as ev
+from core.domain.context import view_of
 from core.domain.draft import Draft
 from core.domain.entries import shortened
 from core.domain.fold import apply
@@ -12,6 +13,7 @@ from core.domain.state import Turn
 from core.domain.window import (
     context_tokens,
     cut,
+    fixed_tokens,
     has_grown,
     is_crowded,
     newest_within,
@@ -35,10 +37,16 @@ def make_room(draft: Draft) -> None:
     room = policy.compact_at * window_of(state, policy)
     full = context_tokens(state) + waiting > room and strategy_of(state, policy) == "window"
     if full or len(session.entries) > 2 * policy.context_entries:
-        kept = newest_within(session.entries, room / 2 / session.scale, policy.context_entries // 2)
-        first = state.turns + 1 if kept is None else kept
-        if any(entry.turn < first for entry in session.entries if entry.kind != "summary"):
-            compact(draft, first)
+        half = max(room - fixed_tokens(state), 0) / 2 / session.scale
+        kept = newest_within(session.entries, half, policy.context_entries // 2)
+        let_go(draft, state.turns + 1 if kept is None else kept)
+
+
+def let_go(draft: Draft, first_turn: int, *, bare: bool = False) -> None:
+    """Older turns leave, where there are any, and nothing stands for them."""
+    entries = draft.state.session.entries if draft.state.session else ()
+    if any(bare if entry.kind == "summary" else entry.turn < first_turn for entry in entries):
+        compact(draft, first_turn, bare=bare)
 
 
 def compact(
@@ -87,8 +95,8 @@ def compact_in_background(draft: Draft) -> None:
 
 def leave_out(draft: Draft, what: ev.FilePart) -> bool:
     """False where no such thing is shown to the model."""
-    entries = draft.state.session.entries if draft.state.session else ()
-    if draft.state.turn is None or not any(getattr(entry, what) for entry in entries):
+    shown = view_of(draft.state, draft.policy).entries
+    if draft.state.turn is None or not any(getattr(entry, what) for entry in shown):
         return False
     draft.add(ev.FilesLeftOut(turn=draft.state.turn.number, what=what))
     return True
@@ -98,7 +106,7 @@ def shorten_results(draft: Draft, *, newest: bool) -> bool:
     """Of the results that the model was shown before, or of those too that it was not; False where
     there is none that is long."""
     state = draft.state
-    entries = state.session.entries if state.session else ()
+    entries = view_of(state, draft.policy).entries
     replies = [entry.seq for entry in entries if entry.kind == "assistant"]
     before = state.seq + 1 if newest else max(replies, default=0)
     if state.turn is None or all(shortened(entry, before) == entry for entry in entries):
@@ -132,9 +140,10 @@ def narrow(draft: Draft, reason: ev.NarrowReason) -> bool:
 
 def make_fit(draft: Draft, turn: Turn, refused: int) -> bool:
     """One rung of the ladder down to a request that the model takes; False at its end. ``refused``
-    is what the provider was seen not to take, in tokens; 0 when it was not asked."""
-    if refused:
-        draft.add(ev.WindowLearned(turn=turn.number, tokens=refused))
+    is what the provider was seen not to take, by our own count; 0 when it was not asked."""
+    session = draft.state.session
+    if refused and session is not None:
+        draft.add(ev.WindowLearned(turn=turn.number, tokens=round(refused * session.bias)))
     return (
         _sum_up(draft, turn)
         or shorten_results(draft, newest=False)

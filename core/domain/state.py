@@ -107,8 +107,10 @@ class Turn(msgspec.Struct, frozen=True, omit_defaults=True):
     wait_until: datetime | None = None
     waits: int = 0
     narrowed: Narrowed | None = None
+    short_before: int = 0
+    """Results before this one are shown by their ends."""
     compacted: bool = False
-    """A compaction was begun for its sake, and there is no second one."""
+    """There was a compaction during it, or one was begun for its sake; there is no second one."""
 
     @property
     def address(self) -> Address:
@@ -157,7 +159,7 @@ class Session(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What the last turn answered, for ``/retry``."""
     last_turn: int = 0
     refusals: int = 0
-    """Turns in a row that the provider refused."""
+    """Answers in a row that the provider gave only without what was said before."""
     usage: Usage = Usage()
     custom: dict[str, Any] = {}
     strategy: Strategy | None = None
@@ -168,7 +170,8 @@ class Session(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     compacted_at: int = 0
     """The sequence number of the last compaction that can be undone; 0 for none."""
     settled: int = 0
-    """Tokens of the context when a compaction was last done, undone or in vain."""
+    """Tokens of the context when a compaction was last done, undone or in vain; less where a turn
+    has found it smaller since."""
     window: int = 0
     """Tokens that the model takes, as far as it was told; 0 when it was not."""
     most: int = 0

@@ -36,8 +36,14 @@ def context_tokens(state: SessionState) -> int:
     session = state.session
     if session is None:
         return 0
-    shown = sum(entry.tokens for entry in session.entries) + sum(pin.tokens for pin in state.pins)
-    return session.overhead + scaled(session, shown)
+    return fixed_tokens(state) + scaled(session, sum(entry.tokens for entry in session.entries))
+
+
+def fixed_tokens(state: SessionState) -> int:
+    """Of what stays whatever leaves: the system prompt, the tools, the pins."""
+    session = state.session
+    pins = sum(pin.tokens for pin in state.pins)
+    return session.overhead + scaled(session, pins) if session else pins
 
 
 def scaled(session: Session, estimated: int) -> int:
@@ -70,7 +76,8 @@ def cut(state: SessionState, policy: Policy) -> int | None:
     turns = turns_of(session.entries) if session else ()
     if session is None or len(turns) < 2:
         return None
-    room = policy.compact_to * window_of(state, policy) / session.scale
+    free = max(window_of(state, policy) - fixed_tokens(state), 0)
+    room = policy.compact_to * free / session.scale
     kept = newest_within(session.entries, room, policy.context_entries // 4)
     first = turns[-1] if kept is None else kept
     return first if first > turns[0] else None
