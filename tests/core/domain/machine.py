@@ -20,7 +20,7 @@ MOST_REMINDERS = 3
 MADE_UP = ("unknown", "", "files.read", "look\ufffd", "l" * 100)
 """Names that a model has called for, and no tool has."""
 TURNLESS = (ask.Receive, ask.Refuse, ask.Expire, ask.Remind)
-OF_A_STEP = (ask.Reply, ask.OverBudget, ask.Fail, ask.StartTool, ask.FinishTool)
+OF_A_STEP = (ask.Reply, ask.Fail, ask.StartTool, ask.FinishTool)
 
 policies = st.builds(
     Policy,

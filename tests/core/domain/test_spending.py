@@ -25,9 +25,17 @@ def meter(person: Usage = Usage(), service: Usage = Usage(), *marks: MarkKind) -
     return Meter(day=TODAY, person=person, service=service, marks=frozenset(marks))
 
 
+def out(state: SessionState, *events: ev.Event, at: datetime = START) -> Outputs:
+    log = tuple(ev.Recorded(n, at, event) for n, event in enumerate(events, state.seq + 1))
+    return outputs(state, log, Policy())
+
+
+def said(world: World, *events: ev.Event) -> list[str]:
+    return [one.text for one in out(world.state, *events, at=world.now).said]
+
+
 def told(world: World, before: Usage, cost: float, *marks: MarkKind) -> list[str]:
     """What is said beside the reply, which costs so much."""
-    said = len(world.texts)
     reply = ModelReply(text="", calls=calls("look"), usage=Usage(1, 1, cost))
     wish = ask.Reply(
         at=world.now,
@@ -37,8 +45,7 @@ def told(world: World, before: Usage, cost: float, *marks: MarkKind) -> list[str
         effects=("read_only",),
         meter=meter(before, before, *marks),
     )
-    world.ask(wish)
-    return world.texts[said:]
+    return said(world, *decide(world.state, wish, world.policy))
 
 
 @pytest.mark.parametrize(
@@ -85,24 +92,22 @@ def test_a_day_ends_at_midnight() -> None:
 def test_who_crosses_four_fifths_is_told_what_was_spent_and_until_when() -> None:
     world = World(Policy(daily_usd_per_user=1.0))
     world.says()
-    said = told(world, Usage(1, 1, 0.5), 0.35)
-    assert len(said) == 1
-    assert "you have used $0.85 of $1.00, 85%" in said[0]
-    assert "midnight UTC" in said[0]
+    (notice,) = told(world, Usage(1, 1, 0.5), 0.35)
+    assert "you have used $0.85 of $1.00, 85%" in notice
+    assert "midnight UTC" in notice
 
 
 def test_for_the_whole_service_it_is_said_of_all_of_us() -> None:
     world = World(Policy(daily_usd=1.0))
     world.says()
-    (said,) = told(world, Usage(1, 1, 0.5), 0.35)
-    assert "all of us together have used $0.85 of $1.00" in said
+    (notice,) = told(world, Usage(1, 1, 0.5), 0.35)
+    assert "all of us together have used $0.85 of $1.00" in notice
 
 
 def test_whoever_was_told_is_told_nothing() -> None:
     world = World(Policy(daily_usd_per_user=1.0))
     world.says()
     assert told(world, Usage(1, 1, 0.5), 0.35, "usd") == []
-    world.runs("c1")
     assert told(world, Usage(1, 1, 0.2), 0.1) == []
 
 
@@ -126,26 +131,21 @@ def test_who_is_over_is_told_which_limit_until_when_and_who_can_lift_it(
 ) -> None:
     world = World(CAPPED)
     world.says()
-    world.ask(ask.OverBudget(at=world.now, turn=1, step=1, limit=limit))
-    (sentence,) = world.texts
+    wish = ask.OverBudget(at=world.now, turn=1, step=1, limit=limit)
+    events = decide(world.state, wish, world.policy)
+    (sentence,) = said(world, *events)
     assert cap in sentence
     assert lift in sentence
     assert "2026-05-06 00:00 UTC" in sentence
     assert "/retry" in sentence
-    assert world.state.turn is None
-    assert world.ledger == {"u1": "failed"}
+    assert [outcome for _, outcome in out(world.state, *events).settled] == ["failed"]
 
 
 def test_a_limit_that_a_later_step_found_is_nothing_to_an_earlier_one() -> None:
     world = World(CAPPED)
     world.says()
-    assert world.ask(ask.OverBudget(at=world.now, turn=1, step=2, limit="usd")) == ()
-    assert world.texts == []
-
-
-def out(state: SessionState, *events: ev.Event) -> Outputs:
-    log = tuple(ev.Recorded(n, START, event) for n, event in enumerate(events, state.seq + 1))
-    return outputs(state, log, Policy())
+    late = ask.OverBudget(at=world.now, turn=1, step=2, limit="usd")
+    assert decide(world.state, late, world.policy) == ()
 
 
 def test_every_model_call_is_charged_to_whom_it_answers() -> None:
@@ -207,9 +207,9 @@ def test_a_summary_that_a_limit_forbids_is_told_to_who_asked_for_it(
     wish = ask.NotSummarized(at=START, first_turn=1, error_id="", reason="over_budget")
     events = decide(state, wish, Policy())
     assert events == (ev.CompactionFailed(reason="over_budget"),)
-    said = out(state, *events).said
-    assert len(said) == many
-    assert all("today's limit" in one.text for one in said)
+    notices = out(state, *events).said
+    assert len(notices) == many
+    assert all("today's limit" in one.text for one in notices)
 
 
 def test_a_notice_and_a_lift_are_remembered_for_the_day() -> None:

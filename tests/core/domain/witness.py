@@ -290,7 +290,7 @@ class Witness:
             case ask.Wake():
                 due = self.wait_until is not None and self.wait_until <= wish.at
                 return self.turn == wish.turn and due
-            case ask.Reply() | ask.OverBudget() | ask.Fail():
+            case ask.Reply() | ask.Fail():
                 here = (self.turn, self.step) == (wish.turn, wish.step)
                 return here and self.status == "running" and not self.open
             case ask.StartTool() | ask.FinishTool():
