@@ -20,11 +20,12 @@ def build_model(
 ) -> DemoModel | LiteLLMModel:
     name = chosen(settings, environment).name
     if name == DEMO:
-        return DemoModel(clock.sleep)
+        return DemoModel(clock.sleep, settings.context_window)
     options = Options(
         name=name,
         fallbacks=settings.model_fallbacks,
         sees=settings.sees,
+        window=settings.context_window,
         secrets=tuple(secrets_of(environment, frozenset())),
     )
     return LiteLLMModel(options, clock.sleep, random.Random())  # noqa: S311 (jitter)

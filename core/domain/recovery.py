@@ -14,12 +14,14 @@ from core.domain.state import SessionState
 def recover(
     state: SessionState, at: datetime, reason: ev.InterruptReason, policy: Policy
 ) -> tuple[ev.Event, ...]:
-    """() unless a turn is at work. Calls that were running and may have had an effect get the
+    """() unless something is at work. Calls that were running and may have had an effect get the
     result «outcome unknown»; the others will run again."""
     draft = Draft(state, at, policy)
     turn, session = state.turn, state.session
+    if reason == "shutdown":
+        _take_back(draft)
     if turn is None or session is None or turn.status != "running":
-        return ()
+        return draft.events
     for call in turn.calls:
         if call.status == "running" and call.effect == "unsafe":
             draft.add(
@@ -34,6 +36,14 @@ def recover(
     since = at if reason == "shutdown" else session.updated_at
     draft.add(ev.TurnInterrupted(turn=turn.number, reason=reason, since=since))
     return draft.events
+
+
+def _take_back(draft: Draft) -> None:
+    """A summary that a clean stop breaks off was no attempt in vain."""
+    session = draft.state.session
+    wanted = session.compaction if session else None
+    if wanted is not None and wanted.attempt > 0:
+        draft.add(ev.CompactionAttempted(attempt=wanted.attempt - 1))
 
 
 def faults(state: SessionState) -> tuple[str, ...]:

@@ -20,14 +20,16 @@ class DemoModel:
 
     name = "demo"
 
-    def __init__(self, sleep: Callable[[float], Awaitable[None]]) -> None:
+    def __init__(self, sleep: Callable[[float], Awaitable[None]], window: int = 0) -> None:
+        """``window`` in tokens; 0 for its own."""
         self._sleep = sleep
+        self._window = window or WINDOW
 
     async def measure(self, request: ModelRequest) -> RequestSize:
         overhead = sum(len(tool.description) for tool in request.tools)
         overhead += sum(len(m.text) for m in request.messages if isinstance(m, SystemMessage))
         counted = _usage(request, "").prompt
-        return RequestSize(counted=counted, overhead=overhead // 4, window=WINDOW)
+        return RequestSize(counted=counted, overhead=overhead // 4, window=self._window)
 
     async def complete(self, request: ModelRequest, on_text: OnText) -> ModelReply:
         view = view_of(request.messages)

@@ -185,6 +185,37 @@ async def long_talk(stage: Stage) -> None:
     await stage.shown("You said first: hello")
 
 
+async def compacting_on_wish(stage: Stage) -> None:
+    stage.says(STORIES[0])
+    await stage.read(STORIES[0].strip())
+    stage.says("hello")
+    await stage.read("hello")
+    stage.says("/compact")
+    await stage.shown(SUMMED_UP)
+    stage.says(WHO)
+    await stage.shown(KNOWN)
+
+
+async def compacting_behind(stage: Stage) -> None:
+    """When the window fills; who writes meanwhile is answered at once."""
+    for story in STORIES:
+        stage.says(story)
+        await stage.read(story.strip())
+    stage.says(WHO)
+    await stage.shown(KNOWN)
+
+
+async def compacting_before(stage: Stage) -> None:
+    """A message that does not fit with what was said before waits for the summary."""
+    for story in STORIES[:2]:
+        stage.says(story)
+        await stage.read(story.strip())
+    stage.says(LONG_STORY)
+    await stage.read(LONG_STORY.strip())
+    stage.says(WHO)
+    await stage.shown(KNOWN)
+
+
 async def waiting_message(stage: Stage) -> None:
     """A message that comes while nobody is there finds its turn interrupted, not running."""
     lab = stage.lab

@@ -2,7 +2,7 @@
 
 import pytest
 
-from core.domain.context import build_request, wanted_bodies
+from core.domain.context import build_request, view_of
 from core.domain.events import Recorded
 from core.domain.keys import Address
 from core.domain.messages import AssistantMessage, Attachment, ToolCall, ToolSpec, UserMessage
@@ -127,10 +127,9 @@ def test_bodies_that_are_gone_leave_a_legal_request() -> None:
     world.replies("", *calls("look", "book"))
     world.runs("c1")
 
-    wanted = wanted_bodies(world.state)
-    assert wanted == (2, 5, 7)
+    assert world.view.seqs == (2, 5, 7)
     bodies: dict[int, Recorded] = {}
-    request = build_request(world.state, bodies, "", ())
+    request = build_request(world.view, bodies, "", ())
     assert isinstance(request.messages[1], UserMessage)
 
 

@@ -108,7 +108,7 @@ def test_where_one_attempt_is_all_there_is_it_is_made() -> None:
 
 
 def test_old_pictures_are_only_said_to_have_been_there() -> None:
-    world = World(Policy(context_tokens=100_000))
+    world = World(Policy(context_window=100_000))
     for _ in range(PICTURES_SHOWN + 2):
         sends(world, CAT)
         world.replies("a cat")
@@ -120,7 +120,7 @@ def test_old_pictures_are_only_said_to_have_been_there() -> None:
 
 
 def test_those_of_the_newest_turn_are_all_shown() -> None:
-    world = World(Policy(context_tokens=100_000))
+    world = World(Policy(context_window=100_000))
     sends(world, CAT)
     world.replies("a cat")
     sends(world, *[CAT] * (PICTURES_SHOWN + 3))
@@ -164,7 +164,7 @@ def test_a_try_later_costs_no_picture() -> None:
 
 
 def test_a_text_that_is_too_long_for_the_model_is_left_out_last() -> None:
-    world = World()
+    world = World(Policy(strategy="full"))
     sends(world, NOTE)
     world.replies("noted")
     sends(world, NOTE)

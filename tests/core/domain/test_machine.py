@@ -24,6 +24,11 @@ PLACES = frozenset(
         *("/resume while idle", "/resume while suspended", "/retry while idle"),
         *("FilesRead", "FilesLeftOut", "a picture was refused", "stale Read"),
         *("album while queued", "album while thinking"),
+        *("CompactionStarted", "CompactionAttempted", "CompactionFailed", "CompactionUndone"),
+        *("summed up while idle", "summed up while thinking", "given up", "tried alone"),
+        *("/compact while idle", "/compact while thinking", "found too long", "TurnUndone"),
+        *("ResultsShortened", "ContextNarrowed", "WindowLearned", "StrategyChosen"),
+        *("Pinned", "Unpinned", "retry after undo", "stale Summarize", "stale NotSummarized"),
         *("fresh Expire", "stale Expire", "stale Reply", "stale Fail", "stale Attempt"),
         *("stale StartTool", "stale FinishTool", "stale Remind", "stale Wake"),
     }

@@ -327,7 +327,8 @@ class Process:
 
     async def stops(self, drain: float = 20.0) -> None:
         """As by SIGTERM."""
-        await asyncio.gather(self.agent.drain(drain), self.compactor.drain(drain))
+        await self.compactor.drain(drain)
+        await self.agent.drain(drain)
         await self.recovery.interrupt(tuple(self.sessions.unfinished))
         for task in self._tasks:
             task.cancel()
