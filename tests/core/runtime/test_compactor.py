@@ -46,9 +46,7 @@ class Talker(ScriptedModel):
     async def measure(self, request: ModelRequest) -> RequestSize:
         return RequestSize(counted=tokens(request), window=self.window)
 
-    async def complete(
-        self, request: ModelRequest, on_text: OnText
-    ) -> ModelReply | ModelFailure:
+    async def complete(self, request: ModelRequest, on_text: OnText) -> ModelReply | ModelFailure:
         self.requests.append(request)
         assert tokens(request) <= self.window
         return self.overheard(request) or ModelReply(text="I see", model="talker")
