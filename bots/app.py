@@ -138,7 +138,7 @@ class Service:
             channels=channels,
             model=self.model,
             summarizer=self.summary_model,
-            toolbox=Toolbox(self._tools(), self._clock, short_id),
+            toolbox=Toolbox(self._tools(), self._clock, short_id, policy, self._sessions.artifact),
             reader=FileReader(
                 channels, self._store, self._clock, settings.limits, self.transcriber
             ),

@@ -400,7 +400,9 @@ class Transcriber(Protocol):
 class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
     """``call_key`` names this call for ever; an idempotent tool hands it to its service.
 
-    ``progress`` shows a line to the user while the tool runs, best effort.
+    ``progress`` shows a line to the user while the tool runs, best effort. ``artifact`` reads the
+    whole of a result of this conversation that was cut, None for any other; ``most`` is how many
+    bytes of UTF-8 the model is shown of one.
     """
 
     key: str
@@ -409,6 +411,8 @@ class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
     now: Callable[[], datetime]
     sleep: Callable[[float], Awaitable[None]]
     progress: Callable[[str], None]
+    artifact: Callable[[str], Awaitable[str | None]]
+    most: int
     open_reminders: int = 0
 
 

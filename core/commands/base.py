@@ -9,6 +9,8 @@ from core.domain.events import Role
 from core.domain.messages import Inbound
 from core.domain.spending import Bill
 
+PUT_ASIDE = "This conversation is put aside. /resume brings it back; then ask again."
+
 
 class CommandContext(msgspec.Struct, frozen=True, kw_only=True):
     """``claims`` says that the message proves its sender to be the owner-to-be; ``owner`` is

@@ -25,6 +25,7 @@ from core.domain.messages import (
 )
 from core.domain.policy import Policy
 from core.domain.state import Entry, Pin, SessionState, Turn
+from core.domain.values import way_to
 from core.domain.window import newest_within, strategy_of
 
 REMINDER = "[reminder]"
@@ -32,7 +33,6 @@ NOTE = "[note]"
 SUMMARY = "[summary]"
 PINNED = "[pinned]"
 LONGEST_NAME = 64
-LONGEST_QUOTE = 500
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 PICTURES_SHOWN = 5
 """Of earlier turns; those of the newest are all shown."""
@@ -218,7 +218,7 @@ def _short(result: ev.ToolFinished) -> str:
     left_out = len(result.text) - SHORT_HEAD - SHORT_TAIL
     if left_out <= 0:
         return result.text
-    where = f"; the whole is kept as {result.artifact}" if result.artifact else ""
+    where = f"; {way_to(result.artifact, SHORT_HEAD)}" if result.artifact else ""
     note = f"[… {left_out} characters left out, to make room{where} …]"
     return f"{result.text[:SHORT_HEAD]}\n{note}\n{result.text[-SHORT_TAIL:]}"
 
@@ -249,7 +249,7 @@ def _callable(name: str) -> str:
 
 def _message(inbound: Inbound, seen: Seen | None) -> UserMessage:
     files = seen or Seen(tuple(_attachment(item) for item in inbound.attachments))
-    quote = f"[replies to: {inbound.quote[:LONGEST_QUOTE]}]" if inbound.quote.strip() else ""
+    quote = f"[replies to: {inbound.quote_shown}]" if inbound.quote.strip() else ""
     lines = [line for line in (quote, inbound.text, *files.lines) if line.strip()]
     text = "\n".join(lines) or "(an empty message)"
     named = inbound.address.chat_type != "dm" and inbound.user_name

@@ -145,7 +145,7 @@ def _apply_anywhere(
                 state.seq,
                 "user",
                 inbound.address,
-                estimate_tokens(inbound.text),
+                estimate_tokens(inbound.quote_shown + inbound.text),
                 inbound.update_id,
                 files=len(inbound.attachments),
                 album=inbound.album,
@@ -322,7 +322,9 @@ def _tool_finished(
         turn = replace(turn, attempt=0)
     if not turn.open_calls:
         turn = replace(turn, step=turn.step + 1)
-    entry = Entry(state.seq, "tool", turn.number, estimate_tokens(event.text))
+    acted = call.started_at is not None and call.effect != "read_only"
+    tokens = estimate_tokens(event.text)
+    entry = Entry(state.seq, "tool", turn.number, tokens, acted=acted)
     state = _touch(state, at, entries=(*_session(state).entries, entry))
     return _with_turn(state, at, turn)
 

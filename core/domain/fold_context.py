@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from core.domain import events as ev
 from core.domain.entries import estimate_tokens
 from core.domain.state import Compaction, Entry, Session, SessionState
-from core.domain.window import context_tokens
+from core.domain.window import context_tokens, turns_of
 from core.errors import IllegalEventError
 
 LEAST, MOST = 0.25, 4.0
@@ -117,6 +117,7 @@ def _compacted(state: SessionState, session: Session, event: ev.Compacted) -> Se
         session,
         entries=kept,
         replaced=gone,
+        left=session.left + len(turns_of(gone)),
         compacted_at=state.seq,
         compaction=None,
         usage=session.usage + event.usage,
@@ -141,6 +142,7 @@ def _undone(state: SessionState, session: Session) -> SessionState:
         session,
         entries=(*older, *session.replaced, *newer),
         replaced=(),
+        left=session.left - len(turns_of(session.replaced)),
         compacted_at=0,
         compaction=None,
     )

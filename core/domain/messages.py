@@ -14,6 +14,11 @@ FileResult = Literal["picture", "words", "refused"]
 OutboxKind = Literal["answer", "notice", "preview"]
 
 
+LONGEST_QUOTE = 4_000
+QUOTE_SHOWN = 500
+"""Characters of a quotation that the model sees: it mostly saw the message itself."""
+
+
 class Attachment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A file that came with a message, by reference. ``size`` is in bytes, -1 when not told."""
 
@@ -42,7 +47,7 @@ class Inbound(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     ``update_id`` is unique within platform and account for as long as the platform may repeat it;
     ``trusted`` says that the platform itself proves this to be the operator (the terminal);
     ``album`` is the same for messages that a person sent as one; ``quote`` is the text of the
-    message that this one replies to.
+    message that this one replies to, or shares.
     """
 
     address: Address
@@ -62,6 +67,11 @@ class Inbound(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         """The sender's id where it is unique: within a workspace it carries that."""
         workspace = self.address.workspace
         return f"{workspace}.{self.user}" if workspace else self.user
+
+    @property
+    def quote_shown(self) -> str:
+        start = self.quote[:QUOTE_SHOWN]
+        return start + " …" if len(self.quote) > QUOTE_SHOWN else start
 
 
 class ToolCall(msgspec.Struct, frozen=True):

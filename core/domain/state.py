@@ -45,6 +45,8 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     texts: int = 0
     short: bool = False
     """A result of which only the beginning and the end are shown."""
+    acted: bool = False
+    """A result of a call that may have changed something outside."""
 
 
 class Source(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -167,6 +169,8 @@ class Session(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     compaction: Compaction | None = None
     replaced: tuple[Entry, ...] = ()
     """What the last compaction took out, for ``/undo``."""
+    left: int = 0
+    """How many turns have left the context, a summary of them in it or not."""
     compacted_at: int = 0
     """The sequence number of the last compaction that can be undone; 0 for none."""
     settled: int = 0

@@ -111,8 +111,9 @@ def _said(event: ev.Event) -> str:
         case ev.MessageReceived(inbound=inbound):
             named = inbound.address.chat_type != "dm" and inbound.user_name
             who = f"User {inbound.user_name}" if named else "User"
-            quote = f"(to: {_ends(inbound.quote, RESULT_KEPT)}) " if inbound.quote else ""
-            return f"{who}: {quote}{inbound.text}" if inbound.text.strip() else ""
+            quote = f"(to: {inbound.quote_shown}) " if inbound.quote else ""
+            said = f"{quote}{inbound.text}"
+            return f"{who}: {said}" if said.strip() else ""
         case ev.FilesRead(files=files):
             shown = [": ".join(filter(None, (file.label, file.text))) for file in files]
             return "\n".join(f"User sent {words}" for words in shown)

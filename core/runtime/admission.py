@@ -15,7 +15,7 @@ from core.domain.draft import Draft
 from core.domain.events import Event, Role
 from core.domain.keys import session_key
 from core.domain.lifecycle import start_next
-from core.domain.messages import Inbound
+from core.domain.messages import LONGEST_QUOTE, Inbound
 from core.domain.outputs import inbox_id
 from core.domain.spending import Bill
 from core.domain.state import SessionState
@@ -53,7 +53,12 @@ class Admission:
     async def accept(self, inbound: Inbound) -> None:
         """Returns when the message is on disk, or was there already: only then may the platform be
         told that we have it. Raises StorageError: then it must not be told."""
-        inbound = replace(inbound, text=clean(inbound.text), user_name=clean(inbound.user_name))
+        inbound = replace(
+            inbound,
+            text=clean(inbound.text),
+            user_name=clean(inbound.user_name),
+            quote=clean(inbound.quote[:LONGEST_QUOTE]),
+        )
         key = str(session_key(inbound.address, inbound.user))
         for _ in range(SECOND_THOUGHTS):
             decision = await self._decision(inbound)

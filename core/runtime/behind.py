@@ -106,6 +106,11 @@ class Behind:
         tail = self._tails.get(key)
         return together(tail.decided).spent if tail else ()
 
+    def artifact(self, key: str, artifact_id: str) -> str | None:
+        tail = self._tails.get(key)
+        kept = together(tail.decided).artifacts if tail else ()
+        return next((one.text for one in kept if one.id == artifact_id), None)
+
     def may_wait(self, before: SessionState, commit: Commit) -> bool:
         """To be asked only for a key whose lease is ours."""
         if self._grade == "sync" or not bare(commit) or not may_lag(before, commit.log):

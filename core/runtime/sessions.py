@@ -97,6 +97,12 @@ class Sessions:
         """What was spent by what is decided and not yet written."""
         return self._behind.spent(key)
 
+    async def artifact(self, key: str, artifact_id: str) -> str | None:
+        """As ``SessionStore.artifact``, but of what is decided and not yet written, too. It does
+        not look whose it is."""
+        here = self._behind.artifact(key, artifact_id)
+        return await self._store.artifact(artifact_id) if here is None else here
+
     async def ask(self, key: str, wish: ask.Input, artifacts: tuple[Artifact, ...] = ()) -> bool:
         """True if the input had an effect, False if it was stale. Raises as ``change``."""
 

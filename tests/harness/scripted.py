@@ -27,10 +27,10 @@ FIRST = "what did I say first"
 NAME = "my name is Ada"
 WHO = "what is my name"
 STORIES = tuple(
-    f"Story {number}. {NAME if number == 1 else 'It goes on'}. " + "and then " * 60
+    f"Story {number}. {NAME if number == 1 else 'It goes on'}{' and then' * 60}."
     for number in range(1, 7)
 )
-LONG_STORY = "The last story. " + "and then " * 400
+LONG_STORY = f"The last story{' and then' * 300}."
 UNKNOWN = "outcome unknown"
 PICTURE = "[picture: "
 WORD_PAUSE = 0.12

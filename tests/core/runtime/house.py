@@ -138,11 +138,13 @@ class FakeTool:
         self.timeout = 60.0
         self.seconds = seconds
         self.started: Counter[str] = Counter()
+        self.contexts: list[ToolContext] = []
         self.ended = 0
         self.result: Any = f"{name}: done"
 
     async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> ToolOutput:
         self.started[context.call_key] += 1
+        self.contexts.append(context)
         try:
             await asyncio.sleep(self.seconds)
         finally:
@@ -280,7 +282,9 @@ class Process:
             channels=channels,
             model=model,
             summarizer=summarizer,
-            toolbox=Toolbox(ground.tools, clock, lambda: next(ids)),
+            toolbox=Toolbox(
+                ground.tools, clock, lambda: next(ids), ground.policy, self.sessions.artifact
+            ),
             reader=FileReader(channels, store, clock, Limits(), ground.transcriber, at_once),
             limiter=self.limiter,
             clock=clock,

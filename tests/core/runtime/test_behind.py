@@ -317,6 +317,7 @@ async def test_a_long_result_that_is_behind_is_kept_whole(grade: Durability) -> 
     await passes(3)
 
     for name in ground.tools["look"].started:
+        assert await process.sessions.artifact(KEY, name) == "x" * (TEXT_LIMIT + 1)
         assert await ground.store.artifact(name) == "x" * (TEXT_LIMIT + 1)
 
 
