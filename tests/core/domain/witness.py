@@ -68,7 +68,9 @@ class Witness(ContextWitness):
                 self._reopened(event, at)
             case event if self.is_of_context(event, seq):
                 pass
-            case ev.AccessChanged() | ev.SessionSetAside() | ev.StrategyChosen():
+            case ev.AccessChanged() | ev.CapNeared() | ev.CapsLifted():
+                pass
+            case ev.SessionSetAside() | ev.StrategyChosen():
                 pass
             case event:
                 assert event.turn == self.turn, "an event of another turn"
@@ -273,7 +275,7 @@ class Witness(ContextWitness):
             case ask.Wake():
                 due = self.wait_until is not None and self.wait_until <= wish.at
                 return self.turn == wish.turn and due
-            case ask.Reply() | ask.Fail():
+            case ask.Reply() | ask.OverBudget() | ask.Fail():
                 here = (self.turn, self.step) == (wish.turn, wish.step)
                 return here and self.status == "running" and not self.open
             case ask.StartTool() | ask.FinishTool():
