@@ -68,9 +68,13 @@ class Witness(ContextWitness):
                 self._reopened(event, at)
             case event if self.is_of_context(event, seq):
                 pass
-            case ev.AccessChanged() | ev.CapNeared() | ev.CapsLifted():
-                pass
-            case ev.SessionSetAside() | ev.StrategyChosen():
+            case (
+                ev.AccessChanged()
+                | ev.CapNeared()
+                | ev.CapsLifted()
+                | ev.SessionSetAside()
+                | ev.StrategyChosen()
+            ):
                 pass
             case event:
                 assert event.turn == self.turn, "an event of another turn"

@@ -283,10 +283,10 @@ async def test_while_the_database_is_away_nobody_is_asked() -> None:
     ground, process = await living(costs(0.1))
     real, away = ground.store.meter, [True]
 
-    async def meter(*args: Any) -> Meter:
+    async def meter(day: date, platform: str, person: str) -> Meter:
         if away[0]:
             raise StorageError("the connection broke")
-        return await real(*args)
+        return await real(day, platform, person)
 
     ground.store.meter = meter
     await process.hears("one")
