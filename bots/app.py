@@ -29,6 +29,7 @@ from core.runtime.access import Access
 from core.runtime.admission import Admission
 from core.runtime.agent import Agent
 from core.runtime.aside import Aside
+from core.runtime.budget import Budget
 from core.runtime.compactor import Compactor
 from core.runtime.delivery import Delivery
 from core.runtime.holder import Holder
@@ -129,7 +130,8 @@ class Service:
         self._aside = aside = Aside(
             self._sessions, self._store, QuarantineFolder(self._store, folder, self._clock)
         )
-        self._admission = Admission(self._sessions, self._access, commands, aside)
+        budget = Budget(self._store, self._sessions, self._clock)
+        self._admission = Admission(self._sessions, self._access, commands, aside, budget)
         limiter = Limiter(self._clock, {n: p.paces for n, p in ground.platforms.items()})
         outside = Outside(
             outbox=self._store,
@@ -144,6 +146,7 @@ class Service:
             clock=self._clock,
             holder=holder,
             aside=aside,
+            budget=budget,
         )
         self._agent = Agent(self._sessions, outside)
         self._compactor = Compactor(self._sessions, outside)
@@ -271,9 +274,14 @@ class Service:
         async with asyncio.timeout(WRITE_SECONDS):
             ready, _ = await self.readiness()
             undelivered = await self._store.undelivered()
+            spent = await self._store.spent_in_all()
         health = {name: adapter.health() for name, adapter in self.adapters.items()}
         return Reading(
-            ready=ready, ledger=self._audit.ledger, undelivered=undelivered, health=health
+            ready=ready,
+            ledger=self._audit.ledger,
+            undelivered=undelivered,
+            health=health,
+            spent=spent,
         )
 
     async def readiness(self) -> tuple[bool, dict[str, Any]]:

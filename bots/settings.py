@@ -135,6 +135,15 @@ class Settings(BaseSettings):
     )
     turn_max_steps: int = Field(default=50, ge=1, description="a whole number, 1 or more")
     turn_max_attempts: int = Field(default=5, ge=1, description="a whole number, 1 or more")
+    daily_usd_per_user: float = Field(
+        default=0, ge=0, allow_inf_nan=False, description="an amount of US dollars, 0 for no limit"
+    )
+    daily_tokens_per_user: int = Field(
+        default=0, ge=0, description="a number of tokens, 0 for no limit"
+    )
+    daily_usd: float = Field(
+        default=0, ge=0, allow_inf_nan=False, description="an amount of US dollars, 0 for no limit"
+    )
     log_level: Annotated[Literal["DEBUG", "INFO", "WARNING", "ERROR"], BeforeValidator(_upper)] = (
         Field(default="INFO", description="DEBUG, INFO, WARNING or ERROR")
     )
@@ -173,6 +182,9 @@ class Settings(BaseSettings):
             daily_reset_at=self.daily_reset_at,
             turn_max_steps=self.turn_max_steps,
             turn_max_attempts=self.turn_max_attempts,
+            daily_usd_per_user=self.daily_usd_per_user,
+            daily_tokens_per_user=self.daily_tokens_per_user,
+            daily_usd=self.daily_usd,
         )
 
 

@@ -4,7 +4,7 @@ All times are UTC. Every method raises what it names and nothing else.
 """
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any, Literal, Protocol
 
 import msgspec
@@ -22,8 +22,10 @@ from core.domain.messages import (
     Part,
     RequestSize,
     ToolSpec,
+    Usage,
 )
 from core.domain.outputs import AccessGrant, InboxId, Outcome, Timer
+from core.domain.spending import Mark, Meter, Spent
 from core.domain.state import SessionState
 
 Platforms = frozenset[str] | None
@@ -54,7 +56,8 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
     ``inbox`` included; a row is pending until then. ``owed`` is how many messages of its user the
     session still has to answer after ``log``. With a ``lease`` the session is taken, or kept, for
     its owner; with None the lease stays as it is, and it is let go when ``open_turn`` is False.
-    ``snapshot`` is the state after ``log``, to be cached.
+    ``snapshot`` is the state after ``log``, to be cached. What was ``spent`` is added to what was
+    before; a mark that is there already stays.
     """
 
     key: str
@@ -74,6 +77,8 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
     artifacts: tuple[Artifact, ...] = ()
     lease: Lease | None = None
     snapshot: SessionState | None = None
+    spent: tuple[Spent, ...] = ()
+    marks: tuple[Mark, ...] = ()
 
 
 class Stored(msgspec.Struct, frozen=True):
@@ -328,6 +333,26 @@ class Directory(Protocol):
         ...
 
 
+class Spending(Protocol):
+    """What models cost, as the commits that spent it say; by days of UTC. Raises StorageError."""
+
+    async def meter(self, day: date, platform: str, person: str) -> Meter:
+        """The marks are the person's and the whole service's."""
+        ...
+
+    async def spent(self, platform: str, person: str, first: date, last: date) -> Usage:
+        """From ``first`` to ``last``, both included."""
+        ...
+
+    async def spent_most(self, day: date, limit: int = 5) -> tuple[Spent, ...]:
+        """Those who spent most; most dollars first, then most tokens."""
+        ...
+
+    async def spent_in_all(self) -> Mapping[str, Usage]:
+        """By platform, since there is a database. It does not cost more with the days."""
+        ...
+
+
 class Files(Protocol):
     """Pictures as models are shown them, once however often they come. Raises StorageError."""
 
@@ -340,7 +365,7 @@ class Files(Protocol):
         ...
 
 
-class Store(SessionStore, Outbox, Timers, Directory, Files, Protocol):
+class Store(SessionStore, Outbox, Timers, Directory, Spending, Files, Protocol):
     """One database behind all of them, so that a commit can span them."""
 
     async def close(self) -> None: ...

@@ -23,6 +23,7 @@ from core.domain.lifecycle import (
 from core.domain.messages import ToolCall
 from core.domain.policy import Policy
 from core.domain.room import compact, compact_in_background, leave_out, let_go, make_fit, narrow
+from core.domain.spending import cap_of, neared, spent_of
 from core.domain.state import Phase, SessionState, Turn
 
 _MAY_BE_FOR_A_PICTURE = ("too_long", "refused", "never")
@@ -48,6 +49,8 @@ def decide(state: SessionState, wish: ask.Input, policy: Policy) -> tuple[ev.Eve
             _read(draft, wish)
         case ask.Reply():
             _reply(draft, wish)
+        case ask.OverBudget():
+            _over_budget(draft, wish)
         case ask.Fail():
             _fail(draft, wish)
         case ask.Unstorable():
@@ -128,11 +131,38 @@ def _reply(draft: Draft, wish: ask.Reply) -> None:
             size=wish.size,
         )
     )
+    _warn(draft, turn, wish)
     if not reply.calls:
         _finish(draft, turn)
     elif turn.step >= draft.policy.turn_max_steps:
         cancel_turn(draft, "steps")
         start_next(draft)
+
+
+def _warn(draft: Draft, turn: Turn, wish: ask.Reply) -> None:
+    """What the reply cost counts today; what was known of yesterday says nothing of that."""
+    if wish.meter is None or wish.meter.day != draft.at.date():
+        return
+    meter = wish.meter.plus(wish.reply.usage.credible)
+    for limit in neared(meter, draft.policy):
+        draft.add(
+            ev.CapNeared(
+                limit=limit,
+                spent=spent_of(limit, meter),
+                cap=cap_of(limit, draft.policy),
+                address=turn.address,
+            )
+        )
+
+
+def _over_budget(draft: Draft, wish: ask.OverBudget) -> None:
+    turn = _step(draft, wish.turn, wish.step, Phase.THINKING)
+    if turn is None:
+        return
+    who = f"{turn.address.platform}:{draft.state.spender}"
+    cap = cap_of(wish.limit, draft.policy)
+    fail_turn(draft, "over_budget", notices.over_budget(wish.limit, cap, who, draft.at))
+    start_next(draft)
 
 
 def _finish(draft: Draft, turn: Turn) -> None:
@@ -212,7 +242,7 @@ def _shrink(draft: Draft, wish: ask.Shrunk) -> None:
         case ask.NotSummarized(first_turn=first) if first == wanted.first_turn:
             draft.add(
                 ev.CompactionFailed(
-                    reason="failed", error_id=wish.error_id, usage=wish.usage.credible
+                    reason=wish.reason, error_id=wish.error_id, usage=wish.usage.credible
                 )
             )
         case _:

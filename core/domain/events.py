@@ -21,13 +21,14 @@ from core.domain.messages import (
     Usage,
 )
 from core.domain.policy import Strategy
+from core.domain.spending import Limit
 
 OpenReason = Literal["first", "idle", "daily", "new", "suspended", "reminder"]
 CloseReason = Literal["idle", "daily", "new", "suspended"]
 SuspendReason = Literal["stop", "no_progress"]
 InterruptReason = Literal["shutdown", "crash"]
 CompactReason = Literal["background", "too_long", "asked"]
-CompactFailure = Literal["failed", "useless", "no_progress"]
+CompactFailure = Literal["failed", "useless", "no_progress", "over_budget"]
 NarrowReason = Literal["too_long", "refused"]
 CancelReason = Literal["stop", "new", "interrupt", "steps"]
 FailReason = FailureKind | Literal["no_progress", "unstorable", "over_budget"]
@@ -336,6 +337,23 @@ class Unpinned(_Event, frozen=True):
     pin: int
 
 
+class CapNeared(_Event, frozen=True):
+    """Little is left of a limit of the day (UTC); who is told at the address is told once."""
+
+    limit: Limit
+    spent: float
+    cap: float
+    address: Address
+
+
+class CapsLifted(_Event, frozen=True):
+    """For the rest of the day (UTC) the limits of a person do not count; without a person that of
+    the whole service."""
+
+    platform: str = ""
+    user: str = ""
+
+
 Event = (
     SessionOpened
     | SessionClosed
@@ -374,6 +392,8 @@ Event = (
     | StrategyChosen
     | Pinned
     | Unpinned
+    | CapNeared
+    | CapsLifted
 )
 
 

@@ -79,6 +79,8 @@ def apply(state: SessionState, recorded: ev.Recorded) -> SessionState:
             | ev.ReminderDue()
             | ev.Pinned()
             | ev.Unpinned()
+            | ev.CapNeared()
+            | ev.CapsLifted()
         ):
             return _apply_anywhere(state, event, recorded.at)
         case _:
@@ -132,7 +134,9 @@ def _apply_anywhere(
     | ev.ReminderSet
     | ev.ReminderDue
     | ev.Pinned
-    | ev.Unpinned,
+    | ev.Unpinned
+    | ev.CapNeared
+    | ev.CapsLifted,
     at: datetime,
 ) -> SessionState:
     match event:
@@ -145,8 +149,9 @@ def _apply_anywhere(
                 inbound.update_id,
                 files=len(inbound.attachments),
                 album=inbound.album,
+                person=inbound.person,
             )
-            queued = replace(state, queue=(*state.queue, source))
+            queued = replace(state, queue=(*state.queue, source), wrote_last=inbound.person)
             return _touch(queued, at, last_user_at=at) if queued.session else queued
         case ev.ReminderDue():
             tokens = estimate_tokens(event.text)
@@ -162,7 +167,13 @@ def _apply_anywhere(
             return replace(state, pins=(*state.pins, pin))
         case ev.Unpinned(pin=seq):
             return replace(state, pins=tuple(pin for pin in state.pins if pin.seq != seq))
-        case ev.SessionSetAside() | ev.CommandAnswered() | ev.AccessChanged():
+        case (
+            ev.SessionSetAside()
+            | ev.CommandAnswered()
+            | ev.AccessChanged()
+            | ev.CapNeared()
+            | ev.CapsLifted()
+        ):
             return state
         case _:
             assert_never(event)

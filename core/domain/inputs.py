@@ -4,7 +4,7 @@ from datetime import datetime
 
 import msgspec
 
-from core.domain.events import Event
+from core.domain.events import CompactFailure, Event
 from core.domain.messages import (
     EffectClass,
     Inbound,
@@ -15,6 +15,7 @@ from core.domain.messages import (
     ToolOutcome,
     Usage,
 )
+from core.domain.spending import Limit, Meter
 
 
 class _Input(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,6 +56,16 @@ class Reply(_Input, frozen=True):
     reply: ModelReply
     effects: tuple[EffectClass, ...] = ()
     size: RequestSize = RequestSize()
+    meter: Meter | None = None
+    """How it stood before the call, where there are limits."""
+
+
+class OverBudget(_Input, frozen=True):
+    """A limit forbids the call that the turn wants."""
+
+    turn: int
+    step: int
+    limit: Limit
 
 
 class Fail(_Input, frozen=True):
@@ -86,6 +97,7 @@ class NotSummarized(_Input, frozen=True):
     first_turn: int
     error_id: str
     usage: Usage = Usage()
+    reason: CompactFailure = "failed"
 
 
 class Unstorable(_Input, frozen=True):
@@ -127,7 +139,7 @@ class Remind(_Input, frozen=True):
     reminder_id: str
 
 
-Told = Attempt | Read | Reply | Fail | Unstorable | StartTool | FinishTool
+Told = Attempt | Read | Reply | OverBudget | Fail | Unstorable | StartTool | FinishTool
 """What someone who works on a turn has to say of it."""
 Shrunk = Compact | Summarize | NotSummarized
 """What someone who sums up has to say."""

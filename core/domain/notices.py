@@ -4,6 +4,7 @@ from datetime import datetime
 
 from core.domain.events import (
     CancelReason,
+    CapNeared,
     Compacted,
     CompactFailure,
     CompactionFailed,
@@ -14,6 +15,7 @@ from core.domain.events import (
     TurnFailed,
 )
 from core.domain.messages import Button
+from core.domain.spending import Limit, ends
 
 EMPTY_ANSWER = "_(The model gave no text. /retry asks again.)_"
 CUT_ANSWER = "_(Cut at the model's output limit. Say “go on” for the rest.)_"
@@ -51,6 +53,7 @@ _NOT_SUMMED_UP: dict[CompactFailure, str] = {
     "failed": "the model that should do it failed",
     "useless": "what came of it was hardly shorter",
     "no_progress": "it broke off each time",
+    "over_budget": "today's limit on what models may cost is reached",
 }
 
 TRY_AGAIN = Button("Try again", "/retry")
@@ -64,7 +67,6 @@ _FAILURES: dict[FailReason, str] = {
     "log. When it is mended, /retry answers your message.",
     "too_long": "This is too long for the model, even without all that we said before. It is left "
     "out of the conversation; please send it in smaller parts, or /new starts afresh.",
-    "over_budget": "",
     "unstorable": "I had to stop: my database does not take what came of this, and never will. "
     "What I did until then is done. Please put it differently, or in smaller parts.",
     "refused": "The model's provider refused this request. It is left out of the conversation from "
@@ -73,6 +75,7 @@ _FAILURES: dict[FailReason, str] = {
 
 _BUTTONS: dict[FailReason | CancelReason, tuple[Button, ...]] = {
     "try_again": (TRY_AGAIN,),
+    "over_budget": (TRY_AGAIN,),
     "never": (TRY_AGAIN,),
     "too_long": (START_NEW,),
     "refused": (START_NEW,),
@@ -111,6 +114,43 @@ def not_compacted(event: CompactionFailed) -> str:
         f"_(I wanted to sum up the older part of this conversation, but {why}; it stays as it "
         f"was.{error})_"
     )
+
+
+def over_budget(limit: Limit, cap: float, who: str, at: datetime) -> str:
+    """``who`` is «platform:person», for the owner's command."""
+    lift = "all" if limit == "service" else who
+    return (
+        f"{_LIMITS[limit].format(amount(limit, cap))} is reached. It ends at "
+        f"{ends(at.date()):%Y-%m-%d %H:%M} UTC; before that my owner can lift it with "
+        f"`/lift {lift}`. Your message is kept; /retry answers it then."
+    )
+
+
+def near_cap(event: CapNeared) -> str:
+    spent, cap = amount(event.limit, event.spent), amount(event.limit, event.cap)
+    whose = "all of us together" if event.limit == "service" else "you"
+    share = f"{min(event.spent / event.cap, 1):.0%}"
+    return (
+        f"_(Today {whose} have used {spent} of {cap}, {share} of what a day may cost. At the "
+        "limit I answer no more until midnight UTC; /usage shows how it stands.)_"
+    )
+
+
+def amount(limit: Limit, number: float) -> str:
+    return f"{number:,.0f} tokens" if limit == "tokens" else _dollars(number)
+
+
+def _dollars(number: float) -> str:
+    return f"${number:,.4f}" if 0 < number < _SMALL else f"${number:,.2f}"
+
+
+_SMALL = 0.1
+
+_LIMITS: dict[Limit, str] = {
+    "usd": "Today's limit of {} for one person",
+    "tokens": "Today's limit of {} for one person",
+    "service": "Today's limit of {} for all of us together",
+}
 
 
 def reminder(text: str) -> str:

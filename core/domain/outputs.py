@@ -9,10 +9,11 @@ import msgspec
 from core.domain import events as ev
 from core.domain import notices
 from core.domain.fold import apply
-from core.domain.keys import Address
+from core.domain.keys import Address, platform_of
 from core.domain.lifecycle import daily_due, idle_due
-from core.domain.messages import Button, Inbound, OutboxKind
+from core.domain.messages import Button, Inbound, OutboxKind, Usage
 from core.domain.policy import Policy
+from core.domain.spending import Mark, Spent
 from core.domain.state import SessionState, Source, Turn
 from core.domain.window import strategy_of
 
@@ -59,6 +60,8 @@ class Outputs(msgspec.Struct, frozen=True):
     said: tuple[Said, ...] = ()
     settled: tuple[tuple[InboxId, Outcome], ...] = ()
     access: tuple[AccessGrant, ...] = ()
+    spent: tuple[Spent, ...] = ()
+    marks: tuple[Mark, ...] = ()
 
 
 def inbox_id(inbound: Inbound) -> InboxId:
@@ -75,6 +78,8 @@ def outputs(before: SessionState, log: Iterable[ev.Recorded], policy: Policy) ->
     said: list[Said] = []
     settled: dict[InboxId, Outcome] = {}
     access: list[AccessGrant] = []
+    spent: list[Spent] = []
+    marks: list[Mark] = []
     state = before
     for recorded in log:
         after = apply(state, recorded)
@@ -83,8 +88,10 @@ def outputs(before: SessionState, log: Iterable[ev.Recorded], policy: Policy) ->
         if isinstance(recorded.event, ev.AccessChanged):
             change = recorded.event
             access.append(AccessGrant(change.platform, change.user, change.role))
+        spent += _spent(state, recorded)
+        marks += _marks(state, recorded)
         state = after
-    return Outputs(tuple(said), tuple(settled.items()), tuple(access))
+    return Outputs(tuple(said), tuple(settled.items()), tuple(access), tuple(spent), tuple(marks))
 
 
 def timers(state: SessionState, policy: Policy) -> dict[str, Timer]:
@@ -117,6 +124,8 @@ def _said(state: SessionState, recorded: ev.Recorded, policy: Policy) -> list[Sa
     event, seq = recorded.event, recorded.seq
     turn = state.turn
     match event:
+        case ev.CapNeared(address=address):
+            return [Said(seq, address, "notice", notices.near_cap(event))]
         case ev.CommandAnswered(inbound=inbound, text=text):
             return [Said(seq, inbound.address, "notice", text)]
         case ev.StrangerRefused(inbound=inbound, told=True):
@@ -152,6 +161,8 @@ def _of_context(
     address = wanted.address if wanted else talked[-1].address if talked else None
     match event:
         case _ if address is None:
+            return []
+        case ev.CompactionFailed(reason="over_budget") if not (wanted and wanted.reason == "asked"):
             return []
         case ev.CompactionFailed():
             text = notices.not_compacted(event)
@@ -216,6 +227,35 @@ def _settled(state: SessionState, event: ev.Event) -> dict[InboxId, Outcome]:
             return dict.fromkeys(_taken(state.session.last_sources), "pending")
         case _:
             return {}
+
+
+def _spent(state: SessionState, recorded: ev.Recorded) -> list[Spent]:
+    """On the day on which it is recorded."""
+    match recorded.event:
+        case (
+            ev.ModelReplied(usage=usage)
+            | ev.Compacted(usage=usage)
+            | ev.CompactionFailed(usage=usage)
+        ) if usage != Usage():
+            day = recorded.at.date()
+            return [Spent(day, platform_of(state.key), state.spender, usage)]
+        case _:
+            return []
+
+
+def _marks(state: SessionState, recorded: ev.Recorded) -> list[Mark]:
+    day = recorded.at.date()
+    match recorded.event:
+        case ev.CapNeared(limit="service"):
+            return [Mark(day, "", "", "service")]
+        case ev.CapNeared(limit=limit):
+            return [Mark(day, platform_of(state.key), state.spender, limit)]
+        case ev.CapsLifted(platform="", user=""):
+            return [Mark(day, "", "", "all_lifted")]
+        case ev.CapsLifted(platform=platform, user=user):
+            return [Mark(day, platform, user, "lifted")]
+        case _:
+            return []
 
 
 def _taken(sources: tuple[Source, ...]) -> list[InboxId]:

@@ -50,3 +50,8 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     context_entries: int = 1_000
     """As many at most are shown, however small they are."""
     snapshot_every: int = 50
+    daily_usd_per_user: float = 0.0
+    """US dollars that a person's models may cost a day (UTC); 0 for no limit, as of the others."""
+    daily_tokens_per_user: int = 0
+    daily_usd: float = 0.0
+    """Of all persons together."""

@@ -64,6 +64,8 @@ class Source(msgspec.Struct, frozen=True, omit_defaults=True):
     read: Entry | None = None
     """What they were found to be."""
     album: str = ""
+    person: str = ""
+    """Of a message: who sent it."""
 
 
 class Call(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -203,6 +205,14 @@ class SessionState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     refused_at: datetime | None = None
     pins: tuple[Pin, ...] = ()
     """Oldest first; they outlive their session."""
+    wrote_last: str = ""
+    """The person."""
+
+    @property
+    def spender(self) -> str:
+        """The person for whom the model is asked now; empty where none is known."""
+        people = [s.person for s in self.turn.sources if s.person] if self.turn else []
+        return people[-1] if people else self.wrote_last
 
     @property
     def phase(self) -> Phase:
@@ -235,6 +245,8 @@ _ALWAYS = (
     ev.ReminderDue,
     ev.Pinned,
     ev.Unpinned,
+    ev.CapNeared,
+    ev.CapsLifted,
 )
 _IN_SESSION = (
     ev.StrategyChosen,

@@ -20,6 +20,7 @@ from core.domain.effects import (
 from core.domain.events import MessageReceived
 from core.domain.messages import ModelFailure, ModelReply, ModelRequest, RequestSize
 from core.domain.outputs import preview_id
+from core.domain.spending import Limit
 from core.domain.state import SessionState, Turn
 from core.domain.values import clean
 from core.domain.window import fits
@@ -178,6 +179,10 @@ class Agent:
         )
 
     async def _call_model(self, state: SessionState, effect: CallModel) -> None:
+        meter = await self._out.budget.meter(state)
+        if limit := self._out.budget.forbids(meter):
+            await self._tell(state.key, self._over_budget(effect, limit))
+            return
         request, size = await self._measured(state)
         if not fits(state, size, self._sessions.policy):
             await self._tell(state.key, self._too_long(effect, size))
@@ -185,7 +190,7 @@ class Agent:
         reply = await self._ask(state, request)
         match reply:
             case ModelReply():
-                wish = self._replied(effect, reply, size)
+                wish = msgspec.structs.replace(self._replied(effect, reply, size), meter=meter)
             case ModelFailure():
                 wish = self._failed(effect, reply, size)
         await self._tell(state.key, wish)
@@ -221,6 +226,11 @@ class Agent:
             effects=self._out.toolbox.effects(cleaned.calls),
             size=size,
         )
+
+    def _over_budget(self, effect: CallModel, limit: Limit) -> ask.OverBudget:
+        log.warning("over budget", step=effect.step, limit=limit)
+        at = self._out.clock.now()
+        return ask.OverBudget(at=at, turn=effect.turn, step=effect.step, limit=limit)
 
     def _too_long(self, effect: CallModel, size: RequestSize) -> ask.Fail:
         """Found out by ourselves: nobody has to be asked, and nothing went wrong."""

@@ -88,6 +88,8 @@ class CommitBuilder:
             artifacts=extras.artifacts,
             lease=self._lease(before, after, at, extras),
             snapshot=after if after.seq // every > before.seq // every else None,
+            spent=out.spent,
+            marks=out.marks,
         )
 
     def _lease(

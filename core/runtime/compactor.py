@@ -126,6 +126,9 @@ class Compactor:
         wanted = session.compaction if session else None
         if session is None or wanted is None:
             return
+        if self._out.budget.forbids(await self._out.budget.meter(state)):
+            await self._tell(key, self._over_budget(wanted))
+            return
         made = await self._make(state, session, wanted)
         try:
             await self._tell(key, self._told(made, wanted))
@@ -143,6 +146,14 @@ class Compactor:
         log.error("no summary", why=made.why, error_id=error_id)
         return ask.NotSummarized(
             at=at, first_turn=wanted.first_turn, error_id=error_id, usage=made.usage
+        )
+
+    def _over_budget(self, wanted: Compaction) -> ask.NotSummarized:
+        return ask.NotSummarized(
+            at=self._clock.now(),
+            first_turn=wanted.first_turn,
+            error_id="",
+            reason="over_budget",
         )
 
     async def _make(self, state: SessionState, session: Session, wanted: Compaction) -> Made:

@@ -8,6 +8,7 @@ from core.domain.keys import Address
 from core.files.reader import FileReader
 from core.ports import Channel, Clock, Model, Outbox
 from core.runtime.aside import Aside
+from core.runtime.budget import Budget
 from core.runtime.holder import Holder
 from core.runtime.limiter import Limiter
 from core.runtime.preview import Stage
@@ -25,6 +26,7 @@ class Outside(msgspec.Struct, frozen=True, kw_only=True):
     clock: Clock
     holder: Holder
     aside: Aside
+    budget: Budget
 
     def stage(self, address: Address) -> Stage:
         return Stage(

@@ -18,6 +18,7 @@ from core.domain.keys import Address, aside_name
 from core.domain.ledger import owed
 from core.domain.policy import Policy
 from core.domain.recovery import faults
+from core.domain.spending import Spent
 from core.domain.state import SessionState
 from core.errors import (
     BrokenDataError,
@@ -91,6 +92,10 @@ class Sessions:
         here = tuple(recorded for recorded in self._behind.log(key) if recorded.seq in wanted)
         rest = wanted.difference(recorded.seq for recorded in here)
         return (*await self._store.bodies(key, tuple(sorted(rest))), *here)
+
+    def unwritten(self, key: str) -> tuple[Spent, ...]:
+        """What was spent by what is decided and not yet written."""
+        return self._behind.spent(key)
 
     async def artifact(self, key: str, artifact_id: str) -> str | None:
         """As ``SessionStore.artifact``, but of what is decided and not yet written, too. It does

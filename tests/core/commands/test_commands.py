@@ -23,6 +23,7 @@ def test_every_command_has_the_name_of_its_file_and_says_what_it_does() -> None:
     assert set(found) == {
         *("allow", "compact", "context", "deny", "help", "new", "pin", "pins", "resume"),
         *("retry", "start", "status", "stop", "undo", "unpin"),
+        *("lift", "usage"),
     }
     assert all(name == command.name and command.summary for name, command in found.items())
 

@@ -32,6 +32,8 @@ NEVER: tuple[Event, ...] = (
     ev.StrangerRefused(inbound=MESSAGE, told=False),
     ev.CommandAnswered(inbound=MESSAGE, command="help", text=""),
     ev.AccessChanged(platform="chat", user="7", role="allowed"),
+    ev.CapNeared(limit="usd", spent=1.0, cap=1.0, address=HOME),
+    ev.CapsLifted(),
     reminder("r1", START),
     ev.ReminderDue(reminder_id="r1", due_at=START, text="", address=HOME),
     ev.TurnStarted(turn=1, sources=(1,)),

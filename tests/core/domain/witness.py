@@ -77,7 +77,13 @@ class Witness(ContextWitness):
                 | ev.Unpinned()
             ) as event:
                 self.of_context(event, seq)
-            case ev.AccessChanged() | ev.SessionSetAside() | ev.StrategyChosen():
+            case (
+                ev.AccessChanged()
+                | ev.CapNeared()
+                | ev.CapsLifted()
+                | ev.SessionSetAside()
+                | ev.StrategyChosen()
+            ):
                 pass
             case event:
                 assert event.turn == self.turn, "an event of another turn"
@@ -282,7 +288,7 @@ class Witness(ContextWitness):
             case ask.Wake():
                 due = self.wait_until is not None and self.wait_until <= wish.at
                 return self.turn == wish.turn and due
-            case ask.Reply() | ask.Fail():
+            case ask.Reply() | ask.OverBudget() | ask.Fail():
                 here = (self.turn, self.step) == (wish.turn, wish.step)
                 return here and self.status == "running" and not self.open
             case ask.StartTool() | ask.FinishTool():

@@ -33,6 +33,7 @@ from core.runtime.access import Access
 from core.runtime.admission import Admission
 from core.runtime.agent import Agent
 from core.runtime.aside import Aside
+from core.runtime.budget import Budget
 from core.runtime.compactor import Compactor
 from core.runtime.delivery import Delivery
 from core.runtime.holder import Holder
@@ -272,7 +273,8 @@ class Process:
         self.sessions = Sessions(store, channels, ground.policy, clock, holder)
         self.access = Access(store, ground.allowed)
         self.aside = aside = Aside(self.sessions, store, ground.quarantine)
-        self.admission = Admission(self.sessions, self.access, commands(), aside)
+        self.budget = budget = Budget(store, self.sessions, clock)
+        self.admission = Admission(self.sessions, self.access, commands(), aside, budget)
         self.limiter = Limiter(clock, ground.paces)
         ids = (f"id{n}" for n in ground.numbers)
         outside = Outside(
@@ -288,6 +290,7 @@ class Process:
             clock=clock,
             holder=holder,
             aside=aside,
+            budget=budget,
         )
         self.agent = Agent(self.sessions, outside)
         self.compactor = Compactor(self.sessions, outside)
