@@ -75,7 +75,9 @@ def start_compaction(
     session = state.session
     if session is None or session.suspended:
         return False
-    first = session.compaction.first_turn if session.compaction else cut(state, draft.policy)
+    wished = reason == "asked"
+    known = session.compaction
+    first = known.first_turn if known else cut(state, draft.policy, wished=wished)
     if first is None:
         return False
     draft.add(ev.CompactionStarted(first_turn=first, reason=reason, address=address, keep=keep))

@@ -12,7 +12,7 @@ _KEYS = (
     r"\b(?:sk|pk|rk)_(?:live|test)_\w{10,}|\bwhsec_[\w+/=]{16,}",
     r"\bgh[pousr]_\w{20,}|\bgithub_pat_\w{20,}|\bgl[a-z]{2,5}-[\w-]{16,}",
     r"\bxox[abeoprs]-[\w-]{10,}|\bxapp-[\w-]{10,}",
-    r"(?<=hooks\.slack\.com/services/)[\w/]{20,}",
+    r"(?<=\.com/services/)[\w/]{20,}",
     r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b",
     r"\bAIza[\w-]{30,}|\bya29\.[\w-]{20,}|\bGOCSPX-[\w-]{20,}",
     r"\b\d{8,10}:[\w-]{35}\b",

@@ -7,6 +7,8 @@ from core.domain.state import Entry, Session, SessionState
 
 FITS = 0.9
 """The share of what was refused as too long that is taken to fit."""
+WORTH_IT = 100
+"""Tokens; what is less is not worth a summary."""
 
 
 def strategy_of(state: SessionState, policy: Policy) -> Strategy:
@@ -68,19 +70,21 @@ def newest_within(entries: tuple[Entry, ...], tokens: float, count: int) -> int 
     return first
 
 
-def cut(state: SessionState, policy: Policy) -> int | None:
+def cut(state: SessionState, policy: Policy, *, wished: bool = False) -> int | None:
     """From which turn on all stays when older ones are summed up: as many of the newest as may
-    keep their place, the newest of them always. None where nothing, or next to nothing, would
-    leave."""
+    keep their place, the newest of them always. Who wishes for it does not have the window filled
+    first. None where nothing, or next to nothing, would leave."""
     session = state.session
     turns = turns_of(session.entries) if session else ()
     if session is None or len(turns) < 2:
         return None
     free = max(window_of(state, policy) - fixed_tokens(state), 0)
-    room = policy.compact_to * free / session.scale
-    kept = newest_within(session.entries, room, policy.context_entries // 4)
+    own = sum(entry.tokens for entry in session.entries if entry.kind != "summary")
+    room = min(free / session.scale, own) if wished else free / session.scale
+    kept = newest_within(session.entries, policy.compact_to * room, policy.context_entries // 4)
     first = turns[-1] if kept is None else kept
-    return first if first > turns[0] else None
+    gone = sum(e.tokens for e in session.entries if e.turn < first and e.kind != "summary")
+    return first if first > turns[0] and gone >= WORTH_IT else None
 
 
 def is_crowded(state: SessionState, policy: Policy) -> bool:
