@@ -234,7 +234,7 @@ class Agent:
 
     def _too_long(self, effect: CallModel, size: RequestSize) -> ask.Fail:
         """Found out by ourselves: nobody has to be asked, and nothing went wrong."""
-        detail = f"{size.counted} tokens do not fit into {size.window}"
+        detail = f"{size.counted} tokens by our count, of {size.window} by the provider's"
         log.info("request too long", step=effect.step, detail=detail)
         failure = ModelFailure(kind="too_long", detail=detail)
         return self._fail(effect, failure, size, asked=False)
