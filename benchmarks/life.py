@@ -12,7 +12,7 @@ from time import perf_counter, process_time
 import msgspec
 from structlog.testing import capture_logs
 
-from benchmarks.company import Friend, Library, Mouth
+from benchmarks.company import CHAT, Friend, Library, Mouth
 from benchmarks.filling import sql_store
 from bots.app import Ground, Service
 from bots.clock import SystemClock
@@ -62,7 +62,7 @@ class Lived(msgspec.Struct, frozen=True):
     cost: Cost
     looked: bool
     summaries: int
-    snapshots: tuple[SessionState, ...]
+    snapshot: int
 
 
 class WatchedStore(SqlStore):
@@ -127,7 +127,7 @@ async def _live(folder: Path, turns: int, window: int) -> list[Lived]:
             settings=Settings.model_construct(allowed_users=("*",), stillhere_data=folder),
             environment={},
             store=store,
-            platforms={"chat": mouth.platform},
+            platforms={CHAT: mouth.platform},
             clock=SystemClock(),
             model=Friend(dice, window),
             tools={Library.spec.name: Library(dice)},
@@ -147,7 +147,8 @@ async def _turn(mouth: Mouth, store: WatchedStore, number: int) -> Lived:
     await mouth.say(look=looks)
     await store.all_out(number)
     cost = Cost(perf_counter() - begin, process_time() - worked)
-    return Lived(cost, looks, store.summaries - before, tuple(store.snapshots))
+    largest = max((len(snapshot_text(state).encode()) for state in store.snapshots), default=0)
+    return Lived(cost, looks, store.summaries - before, largest)
 
 
 def _stage(lived: Sequence[Lived]) -> Stage:
@@ -155,7 +156,7 @@ def _stage(lived: Sequence[Lived]) -> Stage:
         turn=_typical([turn for turn in lived if not turn.summaries]),
         summed_up=_typical([turn for turn in lived if turn.summaries]),
         summaries=sum(turn.summaries for turn in lived),
-        snapshot=max((_bytes(state) for turn in lived for state in turn.snapshots), default=0),
+        snapshot=max((turn.snapshot for turn in lived), default=0),
     )
 
 
@@ -168,7 +169,3 @@ def _typical(lived: Sequence[Lived]) -> Cost | None:
     walls = [median(cost.wall for cost in costs) for costs in kinds]
     cpus = [median(cost.cpu for cost in costs) for costs in kinds]
     return Cost(fmean(walls, weights), fmean(cpus, weights))
-
-
-def _bytes(state: SessionState) -> int:
-    return len(snapshot_text(state).encode())
