@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from core.domain import events as ev
 from core.domain.entries import estimate_tokens
 from core.domain.state import Compaction, Entry, Session, SessionState
-from core.domain.window import context_tokens, turns_of
+from core.domain.window import FITS, context_tokens, turns_of
 from core.errors import IllegalEventError
 
 LEAST, MOST = 0.25, 4.0
@@ -66,11 +66,12 @@ def measured(session: Session, reply: ev.ModelReplied) -> Session:
     if not prompt or not size.counted:
         return session
     bias = _believed(prompt / size.counted) if size.counted >= ENOUGH else session.bias
+    most = session.most if size.counted * session.bias <= int(session.most * FITS) else 0
     overhead = round(size.overhead * bias)
     scale = session.scale
     if size.estimated >= ENOUGH:
         scale = _believed(max(prompt - overhead, 0) / size.estimated)
-    return replace(session, overhead=overhead, scale=scale, bias=bias)
+    return replace(session, most=most, overhead=overhead, scale=scale, bias=bias)
 
 
 def unshrunk(state: SessionState, session: Session) -> Session:

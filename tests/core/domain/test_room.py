@@ -310,13 +310,13 @@ def test_one_that_the_user_asks_for_is_told_where_it_was_asked() -> None:
     world.compacts()
     world.summarizes(SUMMARY)
 
-    assert "summed up 3 older turns" in world.texts[-1]
+    assert "summed up 4 older turns" in world.texts[-1]
     assert world.said[-1].address == HOME
 
 
 def test_there_is_nothing_to_sum_up_in_a_short_talk() -> None:
     world = World(SMALL)
-    talks(world, 2)
+    talks(world, 1)
 
     assert world.wants_compaction() == ()
 
