@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from core.domain import events as ev
 from core.domain.entries import estimate_tokens
+from core.domain.policy import Strategy
 from core.domain.state import Compaction, Entry, Session, SessionState
 from core.domain.window import FITS, context_tokens, turns_of
 from core.errors import IllegalEventError
@@ -50,7 +51,9 @@ def apply_context(state: SessionState, event: ContextEvent) -> SessionState:
             rest = without_turn(session, turn)
             return _with(state, rest, last_sources=(), compaction=None)
         case ev.StrategyChosen(strategy=strategy):
-            return _with(state, session, strategy=strategy)
+            wanted = session.compaction
+            wanted = wanted if wanted and _stays_wanted(wanted, strategy) else None
+            return _with(state, session, strategy=strategy, compaction=wanted)
         case _:
             assert_never(event)
 
@@ -86,6 +89,10 @@ def without_turn(session: Session, turn: int) -> Session:
         entries=tuple(entry for entry in session.entries if entry.turn != turn),
         replaced=tuple(entry for entry in session.replaced if entry.turn != turn),
     )
+
+
+def _stays_wanted(wanted: Compaction, strategy: Strategy) -> bool:
+    return wanted.reason == "asked" or strategy in ("compact", "auto")
 
 
 def _believed(share: float) -> float:
