@@ -28,9 +28,19 @@ def fits(state: SessionState, size: RequestSize, policy: Policy) -> bool:
     """Whether the model takes the request, by what it was counted for and how that has erred."""
     session = state.session
     counted = size.counted * (session.bias if session else 1.0)
-    most = int(session.most * FITS) if session and session.most else 0
-    window = size.window or policy.context_window
-    return counted <= (min(window, most) if most else window)
+    window = _known(size, policy)
+    another = session is not None and size.window and session.window not in (0, size.window)
+    most = int(session.most * FITS) if session and session.most and not another else window
+    return counted <= min(window, most)
+
+
+def may_fit(size: RequestSize, policy: Policy) -> bool:
+    """Whether it is not too long by what is known without having asked."""
+    return size.counted <= _known(size, policy)
+
+
+def _known(size: RequestSize, policy: Policy) -> int:
+    return size.window or policy.context_window
 
 
 def context_tokens(state: SessionState) -> int:
