@@ -15,7 +15,7 @@ from core.domain.summary import (
     halves,
     is_overlong,
     longest_summary,
-    settled,
+    merged,
     summary_request,
     transcripts,
 )
@@ -211,7 +211,7 @@ def _added(made: Made, piece: str, reply: ModelReply, most: int) -> Made:
     usage = made.usage + reply.usage.credible
     if is_overlong(reply.text, made.text, piece, most):
         return Made(usage=usage, why="it is longer than what it sums up", useless=True)
-    text = settled(made.text, clean(reply.text), most)
+    text = merged(made.text, clean(reply.text), most)
     return Made(text, usage, "" if text else "it says nothing")
 
 

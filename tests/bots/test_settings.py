@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bots.settings import MOST_MINUTES, Settings, read_settings, secrets_of
-from core.domain.spending import has_caps
+from core.domain.spending import limits_of
 from core.errors import ConfigurationError
 
 
@@ -36,7 +36,7 @@ def test_nothing_needs_to_be_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_what_a_day_may_cost(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert not has_caps(read_settings().policy("demo"))
+    assert limits_of(read_settings().policy("demo")) == ()
     monkeypatch.setenv("DAILY_USD_PER_USER", "0.5")
     monkeypatch.setenv("DAILY_USD", "10")
     monkeypatch.setenv("DAILY_TOKENS_PER_USER", "20000")

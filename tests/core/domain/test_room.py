@@ -310,7 +310,7 @@ def test_one_that_the_user_asks_for_is_told_where_it_was_asked() -> None:
     world.compacts()
     world.summarizes(SUMMARY)
 
-    assert "summed up 3 older turns" in world.texts[-1]
+    assert "summed up 4 older turns" in world.texts[-1]
     assert world.said[-1].address == HOME
 
 
