@@ -19,9 +19,7 @@ def strategy_of(state: SessionState, policy: Policy) -> Strategy:
 def window_of(state: SessionState, policy: Policy) -> int:
     """Tokens that a request may have."""
     session = state.session
-    known = (session.window if session else 0) or policy.context_window
-    most = int(session.most * FITS) if session and session.most else known
-    return min(known, most)
+    return _proved(session, (session.window if session else 0) or policy.context_window)
 
 
 def fits(state: SessionState, size: RequestSize, policy: Policy) -> bool:
@@ -81,9 +79,9 @@ def newest_within(entries: tuple[Entry, ...], tokens: float, count: int) -> int 
 
 
 def cut(state: SessionState, policy: Policy, *, wished: bool = False) -> int | None:
-    """From which turn on all stays when older ones are summed up: as many of the newest as may
-    keep their place, the newest of them always. Who wishes for it does not have the window filled
-    first. None where nothing, or next to nothing, would leave."""
+    """From which turn on all stays when older ones are summed up: the newest ones that take no more
+    than their share of the window, or with ``wished`` of what there is; one of them always. None
+    where nothing, or next to nothing, would leave."""
     session = state.session
     turns = turns_of(session.entries) if session else ()
     if session is None or len(turns) < 2:

@@ -317,7 +317,7 @@ def test_one_that_the_user_asks_for_is_told_where_it_was_asked() -> None:
 
 def test_there_is_nothing_to_sum_up_in_a_short_talk() -> None:
     world = World(SMALL)
-    talks(world, 1)
+    talks(world, 2, more="")
 
     assert world.wants_compaction() == ()
 
