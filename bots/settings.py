@@ -177,6 +177,7 @@ class Settings(BaseSettings):
             system_prompt=self.system_prompt,
             busy_mode=self.busy_mode,
             strategy=self.context_strategy,
+            context_window=self.context_window or Policy().context_window,
             durability=self.durability,
             idle_reset=self.idle_reset_minutes * 60 or None,
             daily_reset_at=self.daily_reset_at,

@@ -123,7 +123,7 @@ def _next(state: SessionState, policy: Policy) -> str:
     limit = f"{int(policy.compact_at * window_of(state, policy)):,}"
     match strategy:
         case "full":
-            return "nothing leaves; what does not fit is left out of the answer, oldest first"
+            return "nothing leaves, until a request does not fit; then the oldest turns do"
         case "window":
             return f"next: above {limit} tokens the oldest turns leave"
         case "compact" | "auto" if is_crowded(state, policy):

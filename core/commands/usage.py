@@ -5,7 +5,7 @@ from core.domain.draft import Draft
 from core.domain.messages import Usage
 from core.domain.notices import amount
 from core.domain.policy import Policy
-from core.domain.spending import Bill, Limit, Meter, cap_of, is_lifted, spent_of
+from core.domain.spending import Bill, Limit, Meter, cap_of, is_lifted, limits_of, spent_of
 
 
 def run(draft: Draft, context: CommandContext) -> str:
@@ -20,14 +20,14 @@ def run(draft: Draft, context: CommandContext) -> str:
 def _person(bill: Bill, policy: Policy) -> list[str]:
     return [
         f"- you, today: {_told(bill.meter.person)}",
-        *(_left(limit, bill.meter, policy) for limit in _limits(policy) if limit != "service"),
+        *(_left(limit, bill.meter, policy) for limit in limits_of(policy) if limit != "service"),
         f"- you, this month: {_told(bill.month)}",
     ]
 
 
 def _service(bill: Bill, policy: Policy, context: CommandContext) -> list[str]:
     """What all of them spent is told to the owner, in private."""
-    left = [_left("service", bill.meter, policy)] if "service" in _limits(policy) else []
+    left = [_left("service", bill.meter, policy)] if "service" in limits_of(policy) else []
     if not _is_for_owner(context):
         return left
     most = [f"  - `{spent.who}`: {_told(spent.usage)}" for spent in bill.most]
@@ -40,11 +40,6 @@ def _service(bill: Bill, policy: Policy, context: CommandContext) -> list[str]:
 
 def _is_for_owner(context: CommandContext) -> bool:
     return context.role == "owner" and context.inbound.address.chat_type == "dm"
-
-
-def _limits(policy: Policy) -> tuple[Limit, ...]:
-    every: tuple[Limit, ...] = ("usd", "tokens", "service")
-    return tuple(limit for limit in every if cap_of(limit, policy))
 
 
 def _left(limit: Limit, meter: Meter, policy: Policy) -> str:

@@ -34,8 +34,9 @@ SUMMARY = "[summary]"
 PINNED = "[pinned]"
 LONGEST_NAME = 64
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
-PICTURES_SHOWN = 5
-"""Of earlier turns; those of the newest are all shown."""
+MOST_PICTURES, PICTURES_KEPT = 10, 5
+"""What is shown at most, and what of it stays when there are more; those of the newest turn are all
+shown."""
 _NOT_IN_A_NAME = re.compile(r"[^a-zA-Z0-9_-]")
 LEFT_OUT = "left out, since the model did not take a request with it; say so if it is asked for"
 NO_RESULT = "No result was recorded; check before you repeat it."
@@ -129,27 +130,32 @@ def _files(entries: tuple[Entry, ...], bodies: Bodies) -> Files:
         )
     ]
     newest = max((entry.turn for entry in entries), default=0)
-    files: dict[int, Seen] = {}
-    room = PICTURES_SHOWN
-    for entry, event in reversed(read):
-        shown = event.files if entry.turn == newest else _last_pictures(event.files, room)
-        shown = shown if entry.pictures else ()
-        files[event.source] = _seen(entry, event, shown)
-        room -= len(files[event.source].pictures)
-    return files
+    kept = _kept_pictures(read)
+    return {
+        event.source: _seen(
+            entry, event, _pictures(entry, event) if entry.turn == newest else kept[entry.seq]
+        )
+        for entry, event in read
+    }
 
 
-def _last_pictures(files: tuple[ReadFile, ...], many: int) -> tuple[ReadFile, ...]:
-    pictures = [file for file in files if file.kind == "picture"]
-    return tuple(pictures[-many:]) if many > 0 else ()
+def _kept_pictures(read: list[tuple[Entry, ev.FilesRead]]) -> Mapping[int, list[ReadFile]]:
+    """By entry. Those that leave change what was sent before, so they leave several at once, and
+    seldom."""
+    kept: list[tuple[int, ReadFile]] = []
+    for entry, event in read:
+        kept += ((entry.seq, file) for file in _pictures(entry, event))
+        if len(kept) > MOST_PICTURES:
+            kept = kept[-PICTURES_KEPT:]
+    return {entry.seq: [file for seq, file in kept if seq == entry.seq] for entry, _ in read}
 
 
-def _seen(entry: Entry, event: ev.FilesRead, shown: tuple[ReadFile, ...]) -> Seen:
-    pictures = tuple(
-        Picture(file.sha, file.mime, file.label)
-        for file in event.files
-        if file.kind == "picture" and file in shown
-    )
+def _pictures(entry: Entry, event: ev.FilesRead) -> list[ReadFile]:
+    return [file for file in event.files if file.kind == "picture" and entry.pictures]
+
+
+def _seen(entry: Entry, event: ev.FilesRead, shown: list[ReadFile]) -> Seen:
+    pictures = tuple(Picture(file.sha, file.mime, file.label) for file in shown)
     return Seen(tuple(_file(file, entry, shown=file in shown) for file in event.files), pictures)
 
 

@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from core.domain import events as ev
-from core.domain.state import Entry, EntryKind, Source
+from core.domain.state import Entry, Source
 
 BYTES_A_TOKEN = 4
 """A rough mean over languages and code; only budgets are built on it."""
@@ -11,7 +11,7 @@ TOKENS_AN_ENTRY = 8
 TOKENS_A_PICTURE = 1_500
 """About what vendors count for one of the size that we send."""
 TOKENS_A_SHORT_RESULT = 120
-"""Of ``context.SHORT_RESULT`` characters, in any script."""
+"""Of ``context.SHORT_HEAD`` and ``SHORT_TAIL`` characters and the note, in any script."""
 
 
 def estimate_tokens(text: str) -> int:
@@ -54,11 +54,7 @@ def as_entries(sources: tuple[Source, ...], turn: int) -> tuple[Entry, ...]:
     """Files that were read once, before a retry, are not read again."""
     entries: list[Entry] = []
     for source in sources:
-        entries.append(Entry(source.seq, _kind(source), turn, source.tokens))
+        entries.append(Entry(source.seq, source.kind, turn, source.tokens))
         if source.read is not None:
             entries.append(replace(source.read, turn=turn))
     return tuple(entries)
-
-
-def _kind(source: Source) -> EntryKind:
-    return source.kind

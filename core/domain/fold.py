@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from core.domain import events as ev
 from core.domain.entries import as_entries, as_tried_again, estimate_tokens
 from core.domain.fold_context import apply_context, measured, unshrunk, without_turn
-from core.domain.fold_view import apply_view, settled_view
+from core.domain.fold_view import ViewEvent, apply_view, settled_view
 from core.domain.state import LEGAL, Call, Entry, Pin, Session, SessionState, Source, Turn
 from core.errors import IllegalEventError
 
@@ -211,9 +211,8 @@ def _turn_started(state: SessionState, event: ev.TurnStarted, at: datetime) -> S
 
 
 _TurnEvent = (
-    ev.TurnSteered
-    | ev.FilesRead
-    | ev.FilesLeftOut
+    ViewEvent
+    | ev.TurnSteered
     | ev.TurnAttempted
     | ev.TurnInterrupted
     | ev.TurnWaiting
@@ -224,9 +223,6 @@ _TurnEvent = (
     | ev.TurnFinished
     | ev.TurnFailed
     | ev.TurnCancelled
-    | ev.ResultsShortened
-    | ev.ContextNarrowed
-    | ev.WindowLearned
 )
 
 

@@ -102,8 +102,8 @@ def compacted(event: Compacted) -> str:
     turns = "1 older turn" if event.turns == 1 else f"{event.turns} older turns"
     cost = f", for ${event.usage.cost:.4f}" if event.usage.cost else ""
     return (
-        f"_(I have summed up {turns} of this conversation: {event.tokens_before} tokens became "
-        f"{event.tokens_after}{cost}. Nothing is deleted; /undo takes it back.)_"
+        f"_(I have summed up {turns} of this conversation: {event.tokens_before:,} tokens became "
+        f"{event.tokens_after:,}{cost}. Nothing is deleted; /undo takes it back.)_"
     )
 
 

@@ -13,6 +13,7 @@ Limit = Literal["usd", "tokens", "service"]
 MarkKind = Limit | Literal["lifted", "all_lifted"]
 """A limit: whoever neared it was told so."""
 
+LIMITS: tuple[Limit, ...] = ("usd", "tokens", "service")
 NEAR = 0.8
 """The share of a limit at which that is said."""
 
@@ -62,8 +63,9 @@ class Bill(msgspec.Struct, frozen=True, kw_only=True):
     most: tuple[Spent, ...] = ()
 
 
-def has_caps(policy: Policy) -> bool:
-    return any(cap_of(limit, policy) for limit in _LIMITS)
+def limits_of(policy: Policy) -> tuple[Limit, ...]:
+    """Those that are set."""
+    return tuple(limit for limit in LIMITS if cap_of(limit, policy))
 
 
 def cap_of(limit: Limit, policy: Policy) -> float:
@@ -110,13 +112,8 @@ def ends(day: date) -> datetime:
     return datetime.combine(day + timedelta(days=1), time(), UTC)
 
 
-_LIMITS: tuple[Limit, ...] = ("usd", "tokens", "service")
-
-
 def _in_force(meter: Meter, policy: Policy) -> tuple[Limit, ...]:
-    return tuple(
-        limit for limit in _LIMITS if cap_of(limit, policy) and not is_lifted(limit, meter)
-    )
+    return tuple(limit for limit in limits_of(policy) if not is_lifted(limit, meter))
 
 
 def _share(limit: Limit, meter: Meter, policy: Policy) -> float:

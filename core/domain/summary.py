@@ -157,7 +157,7 @@ def is_overlong(reply: str, so_far: str, transcript: str, most: int) -> bool:
     return estimate_tokens(reply) > max(2 * most, given)
 
 
-def settled(so_far: str, reply: str, most: int) -> str:
+def merged(so_far: str, reply: str, most: int) -> str:
     """The new summary, of at most so many tokens, with the facts of the one before that it neither
     repeats nor takes back; "" where it says nothing."""
     said = parsed(redacted(reply.strip()))

@@ -7,6 +7,8 @@ from core.domain.state import Entry, Session, SessionState
 
 FITS = 0.9
 """The share of what was refused as too long that is taken to fit."""
+MARGIN = 0.98
+"""The share of a window that a request is filled up to: the best count errs by a little."""
 WORTH_IT = 100
 """Tokens; what is less is not worth a summary."""
 
@@ -19,18 +21,30 @@ def strategy_of(state: SessionState, policy: Policy) -> Strategy:
 def window_of(state: SessionState, policy: Policy) -> int:
     """Tokens that a request may have."""
     session = state.session
-    known = (session.window if session else 0) or policy.context_window
-    most = int(session.most * FITS) if session and session.most else known
-    return min(known, most)
+    return _proved(session, (session.window if session else 0) or policy.context_window)
 
 
 def fits(state: SessionState, size: RequestSize, policy: Policy) -> bool:
     """Whether the model takes the request, by what it was counted for and how that has erred."""
     session = state.session
     counted = size.counted * (session.bias if session else 1.0)
-    most = int(session.most * FITS) if session and session.most else 0
-    window = size.window or policy.context_window
-    return counted <= (min(window, most) if most else window)
+    window = _known(size, policy)
+    another = session is not None and size.window and session.window not in (0, size.window)
+    return counted <= MARGIN * (window if another else _proved(session, window))
+
+
+def _proved(session: Session | None, window: int) -> int:
+    """What is left of it by what was refused."""
+    return min(window, int(session.most * FITS)) if session and session.most else window
+
+
+def may_fit(size: RequestSize, policy: Policy) -> bool:
+    """Whether it is not too long by what is known without having asked."""
+    return size.counted <= _known(size, policy)
+
+
+def _known(size: RequestSize, policy: Policy) -> int:
+    return size.window or policy.context_window
 
 
 def context_tokens(state: SessionState) -> int:
@@ -71,9 +85,9 @@ def newest_within(entries: tuple[Entry, ...], tokens: float, count: int) -> int 
 
 
 def cut(state: SessionState, policy: Policy, *, wished: bool = False) -> int | None:
-    """From which turn on all stays when older ones are summed up: as many of the newest as may
-    keep their place, the newest of them always. Who wishes for it does not have the window filled
-    first. None where nothing, or next to nothing, would leave."""
+    """From which turn on all stays when older ones are summed up: the newest ones that take no more
+    than their share of the window, or with ``wished`` of what there is; one of them always. None
+    where nothing, or next to nothing, would leave."""
     session = state.session
     turns = turns_of(session.entries) if session else ()
     if session is None or len(turns) < 2:

@@ -21,9 +21,10 @@ from core.domain.messages import (
     ToolMessage,
     UserMessage,
 )
+from core.domain.policy import Policy
 from core.models.litellm_wire import tools_of
 
-UNKNOWN_WINDOW = 32_000
+UNKNOWN_WINDOW = Policy().context_window
 """Tokens that a model is taken to take that nobody knows."""
 ROOM_FOR_ANSWER = 8_192
 """Tokens; litellm does not tell whose window holds the answer too, so it always has its room."""

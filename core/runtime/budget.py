@@ -5,7 +5,7 @@ from datetime import UTC, date
 from core.domain.keys import platform_of, session_key
 from core.domain.messages import Inbound
 from core.domain.policy import Policy
-from core.domain.spending import Bill, Limit, Meter, has_caps, reached
+from core.domain.spending import Bill, Limit, Meter, limits_of, reached
 from core.domain.state import SessionState
 from core.ports import Clock, Spending
 from core.runtime.retrying import insist
@@ -21,7 +21,7 @@ class Budget:
     async def meter(self, state: SessionState) -> Meter | None:
         """Of the one for whom a model would be asked now; nothing is looked up, and None is known,
         where there are no limits. It waits for the database."""
-        if not has_caps(self._policy):
+        if not limits_of(self._policy):
             return None
         platform, person = platform_of(state.key), state.spender
         return await insist(self._clock, lambda: self._meter(state.key, platform, person))

@@ -8,14 +8,14 @@ import msgspec
 import structlog
 
 from core.domain import inputs as ask
-from core.domain.events import Compacted, Recorded
+from core.domain.events import Compacted, CompactFailure, Recorded
 from core.domain.messages import ModelFailure, ModelReply, Usage
 from core.domain.state import Compaction, Entry, Session, SessionState
 from core.domain.summary import (
     halves,
     is_overlong,
     longest_summary,
-    settled,
+    merged,
     summary_request,
     transcripts,
 )
@@ -39,14 +39,13 @@ log = structlog.get_logger(__name__)
 
 
 class Made(msgspec.Struct, frozen=True):
-    """A summary, or what became of it; and what it cost either way."""
+    """A summary, or ``why`` there is none; and what it cost either way."""
 
     text: str = ""
     usage: Usage = Usage()
     why: str = ""
-    """There is none."""
-    useless: bool = False
-    """It is longer than what it sums up."""
+    reason: CompactFailure = "failed"
+    """Of there being none."""
 
 
 class Work(msgspec.Struct):
@@ -127,9 +126,9 @@ class Compactor:
         if session is None or wanted is None:
             return
         if self._out.budget.forbids(await self._out.budget.meter(state)):
-            await self._tell(key, self._over_budget(wanted))
-            return
-        made = await self._make(state, session, wanted)
+            made = Made(why="a limit is reached", reason="over_budget")
+        else:
+            made = await self._make(state, session, wanted)
         try:
             await self._tell(key, self._told(made, wanted))
         except UnstorableError as error:
@@ -138,22 +137,20 @@ class Compactor:
 
     def _told(self, made: Made, wanted: Compaction) -> ask.Shrunk:
         at = self._clock.now()
-        if not made.why or made.useless:
+        if not made.why:
             return ask.Summarize(
                 at=at, first_turn=wanted.first_turn, summary=made.text, usage=made.usage
             )
-        error_id = self._out.toolbox.new_id()
-        log.error("no summary", why=made.why, error_id=error_id)
+        error_id = ""
+        if made.reason == "failed":
+            error_id = self._out.toolbox.new_id()
+            log.error("no summary", why=made.why, error_id=error_id)
         return ask.NotSummarized(
-            at=at, first_turn=wanted.first_turn, error_id=error_id, usage=made.usage
-        )
-
-    def _over_budget(self, wanted: Compaction) -> ask.NotSummarized:
-        return ask.NotSummarized(
-            at=self._clock.now(),
+            at=at,
             first_turn=wanted.first_turn,
-            error_id="",
-            reason="over_budget",
+            error_id=error_id,
+            usage=made.usage,
+            reason=made.reason,
         )
 
     async def _make(self, state: SessionState, session: Session, wanted: Compaction) -> Made:
@@ -210,8 +207,8 @@ class Compactor:
 def _added(made: Made, piece: str, reply: ModelReply, most: int) -> Made:
     usage = made.usage + reply.usage.credible
     if is_overlong(reply.text, made.text, piece, most):
-        return Made(usage=usage, why="it is longer than what it sums up", useless=True)
-    text = settled(made.text, clean(reply.text), most)
+        return Made(usage=usage, why="it is longer than what it sums up", reason="useless")
+    text = merged(made.text, clean(reply.text), most)
     return Made(text, usage, "" if text else "it says nothing")
 
 

@@ -100,7 +100,7 @@ def test_it_says_what_comes_next(strategy: Strategy, comes: str) -> None:
 
 
 def test_a_summary_that_is_due_and_one_that_is_under_way_are_told() -> None:
-    world = talked("one " * 40, "two " * 40, world=World(Policy(context_window=120)))
+    world = talked("one " * 200, "two " * 200, world=World(Policy(context_window=500)))
 
     under_way, _ = run("/context", world=world)
     world.commit((ev.CompactionFailed(reason="failed"),))

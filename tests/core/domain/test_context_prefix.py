@@ -4,6 +4,7 @@ from itertools import pairwise
 
 import pytest
 
+from core.domain.context import MOST_PICTURES, PICTURES_KEPT
 from core.domain.messages import Attachment, ChatMessage, ReadFile
 from core.domain.policy import Policy, Strategy
 from tests.core.domain.samples import calls
@@ -63,3 +64,21 @@ def test_over_two_hundred_turns_only_a_compaction_changes_what_was_sent(strategy
     assert all(before < after for before, after in changed), "nothing else changes it"
     assert 0 < len(changed) <= TURNS // 10
     assert world.reached["found too long"] == 0
+
+
+def test_pictures_leave_several_at_once_and_between_that_nothing_changes() -> None:
+    world = World(Policy(strategy="full", context_window=500_000), measures=True)
+    sent: list[Sent] = []
+    many: list[int] = []
+    for number in range(1, TURNS + 1):
+        world.says(f"message {number}", attachments=FILES[:1])
+        world.reads(CAT)
+        sent.append(sends(world))
+        many.append(len(world.request().pictures))
+        world.replies(f"answer {number}")
+
+    changed = [not follows(old, new) for old, new in pairwise(sent)]
+    fewer = [new < old for old, new in pairwise(many)]
+    assert changed == fewer
+    assert 0 < sum(changed) <= TURNS // 6
+    assert set(many[MOST_PICTURES:]) == set(range(PICTURES_KEPT, MOST_PICTURES + 1))

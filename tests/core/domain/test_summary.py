@@ -15,7 +15,7 @@ from core.domain.summary import (
     halves,
     is_overlong,
     longest_summary,
-    settled,
+    merged,
     summary_request,
     transcripts,
 )
@@ -166,7 +166,7 @@ def test_a_wish_is_handed_on_but_not_at_any_length() -> None:
 def test_what_is_forgotten_is_kept_and_what_is_taken_back_is_not() -> None:
     reply = f"## Goal\n- another trip\n\n## {GONE}\n- eats no meat"
 
-    summary = settled(BEFORE, reply, MOST)
+    summary = merged(BEFORE, reply, MOST)
 
     assert "- called Anna" in summary
     assert "meat" not in summary
@@ -178,7 +178,7 @@ def test_what_is_forgotten_is_kept_and_what_is_taken_back_is_not() -> None:
 def test_what_is_said_again_is_not_there_twice() -> None:
     reply = f"## {FACTS}\n* Called Anna.\n1. eats no meat, and no fish either"
 
-    summary = settled(BEFORE, reply, MOST)
+    summary = merged(BEFORE, reply, MOST)
 
     assert summary == f"## {FACTS}\n* Called Anna.\n1. eats no meat, and no fish either"
 
@@ -189,7 +189,7 @@ def test_what_is_said_again_is_not_there_twice() -> None:
 def test_a_heading_may_look_otherwise(heading: str) -> None:
     written = heading if heading.startswith(("#", "*")) else f"## {heading}"
 
-    summary = settled(BEFORE, f"{written}\n- called Anna\n- likes tea", MOST)
+    summary = merged(BEFORE, f"{written}\n- called Anna\n- likes tea", MOST)
 
     assert summary.count("called Anna") == 1
     assert summary.index("eats no meat") < summary.index("likes tea")
@@ -197,13 +197,13 @@ def test_a_heading_may_look_otherwise(heading: str) -> None:
 
 @pytest.mark.parametrize("reply", ["", "  \n", "## Goal\n\n## Open", "\n\n"])
 def test_nothing_is_no_summary(reply: str) -> None:
-    assert settled(BEFORE, reply, MOST) == ""
+    assert merged(BEFORE, reply, MOST) == ""
 
 
 def test_words_under_no_heading_and_quoted_lines_are_kept() -> None:
     reply = "We spoke.\n## Keep verbatim\n```\n# a comment\nx = 1\n```"
 
-    assert settled("", reply, MOST) == reply.replace("\n## Keep", "\n\n## Keep")
+    assert merged("", reply, MOST) == reply.replace("\n## Keep", "\n\n## Keep")
 
 
 def test_it_does_not_outgrow_its_length_over_hundreds_of_times() -> None:
@@ -214,7 +214,7 @@ def test_it_does_not_outgrow_its_length_over_hundreds_of_times() -> None:
             + "\n".join(f"- done {n} {m} {'x' * 80}" for m in range(20))
             + f"\n## Last request and how far it is\n- asked {n}"
         )
-        summary = settled(summary, reply, MOST)
+        summary = merged(summary, reply, MOST)
         assert estimate_tokens(summary) <= MOST
         assert f"asked {n}" in summary
         assert f"fact {n}" in summary
@@ -224,7 +224,7 @@ def test_facts_stay_when_all_else_has_to_leave() -> None:
     facts = "\n".join(f"- fact {n}" for n in range(20))
     reply = f"## {FACTS}\n{facts}\n\n## Open\n" + "\n".join("- open " * 9 for _ in range(500))
 
-    summary = settled(BEFORE, reply, MOST)
+    summary = merged(BEFORE, reply, MOST)
 
     assert all(f"fact {n}" in summary for n in range(20))
     assert "called Anna" in summary
@@ -235,7 +235,7 @@ def test_of_too_many_facts_those_leave_first_that_were_not_said_again() -> None:
     before = f"## {FACTS}\n" + "\n".join(f"- old {n}" for n in range(MOST_FACTS))
     reply = f"## {FACTS}\n" + "\n".join(f"- old {n}" for n in range(10)) + "\n- a new one"
 
-    summary = settled(before, reply, 10_000)
+    summary = merged(before, reply, 10_000)
 
     assert summary.count("\n- ") == MOST_FACTS
     assert all(f"- old {n}\n" in summary for n in range(10))
@@ -244,7 +244,7 @@ def test_of_too_many_facts_those_leave_first_that_were_not_said_again() -> None:
 
 
 def test_one_giant_line_does_not_take_the_place_of_all() -> None:
-    summary = settled(BEFORE, f"## {FACTS}\n- {'字' * 9_000}", MOST)
+    summary = merged(BEFORE, f"## {FACTS}\n- {'字' * 9_000}", MOST)
 
     assert "called Anna" in summary
     assert estimate_tokens(summary) <= 2 * MOST
@@ -253,7 +253,7 @@ def test_one_giant_line_does_not_take_the_place_of_all() -> None:
 def test_a_secret_does_not_get_into_it() -> None:
     key = "gh" + "p_" + "a1" * 18
 
-    assert key not in settled("", f"## Keep verbatim\n- {key}", MOST)
+    assert key not in merged("", f"## Keep verbatim\n- {key}", MOST)
 
 
 @pytest.mark.parametrize(

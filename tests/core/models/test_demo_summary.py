@@ -2,7 +2,7 @@
 
 from core.domain.messages import ModelRequest, ToolSpec
 from core.domain.sections import GONE, SECTIONS
-from core.domain.summary import settled, summary_request
+from core.domain.summary import merged, summary_request
 from core.models.demo import WINDOW, DemoModel
 from tests.core.models.harness import Heard
 
@@ -31,7 +31,7 @@ async def summary(talk: str, so_far: str = "", keep: str = "") -> str:
     assert reply.calls == ()
     assert reply.usage.total > 0
     assert heard.pauses == []
-    return settled(so_far, reply.text, MOST)
+    return merged(so_far, reply.text, MOST)
 
 
 def items(text: str, name: str) -> list[str]:
