@@ -3,6 +3,7 @@
 import asyncio
 from collections import deque
 from collections.abc import Mapping
+from functools import partial
 
 import msgspec
 import structlog
@@ -22,6 +23,7 @@ from core.domain.summary import (
 from core.domain.values import clean
 from core.domain.window import window_of
 from core.errors import BrokenDataError, ConflictError, UnstorableError
+from core.files.threads import Blocking, in_thread
 from core.runtime.outside import Outside
 from core.runtime.preview import Preview
 from core.runtime.retrying import insist
@@ -57,7 +59,11 @@ class Work(msgspec.Struct):
 class Compactor:
     """At most one task a session works, and only under our own lease."""
 
-    def __init__(self, sessions: Sessions, outside: Outside) -> None:
+    def __init__(
+        self, sessions: Sessions, outside: Outside, blocking: Blocking = in_thread
+    ) -> None:
+        """To look for secrets in the talk of a month is ``blocking``."""
+        self._blocking = blocking
         self._sessions = sessions
         self._out = outside
         self._clock = outside.clock
@@ -164,11 +170,13 @@ class Compactor:
         window = await self._window()
         shown = min(window, window_of(state, self._sessions.policy))
         most = int(longest_summary(shown) / session.scale)
-        pieces = deque(transcripts(entries, bodies, int(window * SHARE_OF_WINDOW / session.scale)))
-        if not pieces:
-            return Made(why="there is nothing to sum up")
+        room = int(window * SHARE_OF_WINDOW / session.scale)
         try:
             async with asyncio.timeout(LONGEST):
+                told = await self._blocking(partial(transcripts, entries, bodies, room), LONGEST)
+                pieces = deque(told)
+                if not pieces:
+                    return Made(why="there is nothing to sum up")
                 while pieces and not made.why:
                     piece = pieces.popleft()
                     added = await self._add(made, piece, wanted.keep, most)

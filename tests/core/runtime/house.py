@@ -293,7 +293,7 @@ class Process:
             budget=budget,
         )
         self.agent = Agent(self.sessions, outside)
-        self.compactor = Compactor(self.sessions, outside)
+        self.compactor = Compactor(self.sessions, outside, at_once)
         self.delivery = Delivery(store, channels, self.limiter, clock, holder)
         self.recovery = Recovery(self.sessions, store, aside, clock, self.working)
         self.jobs = Jobs(self.sessions, self.recovery, store, clock, self.working)
