@@ -10,6 +10,9 @@ BUSY = "I am still working. /stop ends that; then /resume comes back here, and /
 NOTHING = "There is nothing to undo here."
 EXCHANGE = "Undone: our last exchange. It is out of my view, as if it had not been."
 ACTED = "What its tools did outside is not undone."
+GIVEN_UP = (
+    "The summary that you asked for is given up, since it may tell of it; /compact begins anew."
+)
 
 
 def run(draft: Draft, context: CommandContext) -> str:
@@ -20,6 +23,13 @@ def run(draft: Draft, context: CommandContext) -> str:
         return NOTHING
     if session.suspended:
         return PUT_ASIDE
+    told = _undo(draft, session)
+    asked = session.compaction is not None and session.compaction.reason == "asked"
+    given_up = asked and draft.state.session != session
+    return f"{told} {GIVEN_UP}" if given_up else told
+
+
+def _undo(draft: Draft, session: Session) -> str:
     last = _last_exchange(session)
     if session.compacted_at > max((entry.seq for entry in last), default=0):
         undo_compaction(draft)

@@ -322,6 +322,8 @@ class WindowLearned(_Event, frozen=True):
 
 
 class StrategyChosen(_Event, frozen=True):
+    """Where it sums nothing up, a compaction that no user asked for is none any more."""
+
     strategy: Strategy
 
 

@@ -6,8 +6,9 @@ from msgspec.structs import replace
 
 from core.domain import events as ev
 from core.domain.entries import estimate_tokens
+from core.domain.policy import Strategy
 from core.domain.state import Compaction, Entry, Session, SessionState
-from core.domain.window import context_tokens, turns_of
+from core.domain.window import FITS, context_tokens, turns_of
 from core.errors import IllegalEventError
 
 LEAST, MOST = 0.25, 4.0
@@ -50,7 +51,9 @@ def apply_context(state: SessionState, event: ContextEvent) -> SessionState:
             rest = without_turn(session, turn)
             return _with(state, rest, last_sources=(), compaction=None)
         case ev.StrategyChosen(strategy=strategy):
-            return _with(state, session, strategy=strategy)
+            wanted = session.compaction
+            wanted = wanted if wanted and _stays_wanted(wanted, strategy) else None
+            return _with(state, session, strategy=strategy, compaction=wanted)
         case _:
             assert_never(event)
 
@@ -66,11 +69,12 @@ def measured(session: Session, reply: ev.ModelReplied) -> Session:
     if not prompt or not size.counted:
         return session
     bias = _believed(prompt / size.counted) if size.counted >= ENOUGH else session.bias
+    most = session.most if size.counted * session.bias <= int(session.most * FITS) else 0
     overhead = round(size.overhead * bias)
     scale = session.scale
     if size.estimated >= ENOUGH:
         scale = _believed(max(prompt - overhead, 0) / size.estimated)
-    return replace(session, overhead=overhead, scale=scale, bias=bias)
+    return replace(session, most=most, overhead=overhead, scale=scale, bias=bias)
 
 
 def unshrunk(state: SessionState, session: Session) -> Session:
@@ -85,6 +89,10 @@ def without_turn(session: Session, turn: int) -> Session:
         entries=tuple(entry for entry in session.entries if entry.turn != turn),
         replaced=tuple(entry for entry in session.replaced if entry.turn != turn),
     )
+
+
+def _stays_wanted(wanted: Compaction, strategy: Strategy) -> bool:
+    return wanted.reason == "asked" or strategy in ("compact", "auto")
 
 
 def _believed(share: float) -> float:

@@ -1,5 +1,7 @@
 """Moves that make room in the model's window, and take that back; pure."""
 
+from datetime import datetime
+
 from msgspec.structs import replace
 
 from core.domain import events as ev
@@ -8,14 +10,17 @@ from core.domain.draft import Draft
 from core.domain.entries import shortened
 from core.domain.fold import apply
 from core.domain.keys import Address
-from core.domain.messages import Usage
-from core.domain.state import Turn
+from core.domain.messages import RequestSize, Usage
+from core.domain.policy import Policy
+from core.domain.state import SessionState, Turn
 from core.domain.window import (
     context_tokens,
     cut,
+    fits,
     fixed_tokens,
     has_grown,
     is_crowded,
+    may_fit,
     newest_within,
     scaled,
     strategy_of,
@@ -154,6 +159,14 @@ def make_fit(draft: Draft, turn: Turn, refused: int) -> bool:
         or leave_out(draft, "pictures")
         or leave_out(draft, "texts")
     )
+
+
+def is_worth_asking(state: SessionState, size: RequestSize, policy: Policy, at: datetime) -> bool:
+    """Whether the model takes the request; or, where nothing is left to be taken out of it, may
+    take it: what was learnt of sizes may be wrong, and only an answer sets that right."""
+    if fits(state, size, policy) or state.turn is None:
+        return True
+    return may_fit(size, policy) and not make_fit(Draft(state, at, policy), state.turn, 0)
 
 
 def _sum_up(draft: Draft, turn: Turn) -> bool:

@@ -7,6 +7,8 @@ from core.domain.state import Entry, Session, SessionState
 
 FITS = 0.9
 """The share of what was refused as too long that is taken to fit."""
+MARGIN = 0.98
+"""The share of a window that a request is filled up to: the best count errs by a little."""
 WORTH_IT = 100
 """Tokens; what is less is not worth a summary."""
 
@@ -26,12 +28,23 @@ def fits(state: SessionState, size: RequestSize, policy: Policy) -> bool:
     """Whether the model takes the request, by what it was counted for and how that has erred."""
     session = state.session
     counted = size.counted * (session.bias if session else 1.0)
-    return counted <= _proved(session, size.window or policy.context_window)
+    window = _known(size, policy)
+    another = session is not None and size.window and session.window not in (0, size.window)
+    return counted <= MARGIN * (window if another else _proved(session, window))
 
 
 def _proved(session: Session | None, window: int) -> int:
     """What is left of it by what was refused."""
     return min(window, int(session.most * FITS)) if session and session.most else window
+
+
+def may_fit(size: RequestSize, policy: Policy) -> bool:
+    """Whether it is not too long by what is known without having asked."""
+    return size.counted <= _known(size, policy)
+
+
+def _known(size: RequestSize, policy: Policy) -> int:
+    return size.window or policy.context_window
 
 
 def context_tokens(state: SessionState) -> int:

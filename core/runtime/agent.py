@@ -20,10 +20,10 @@ from core.domain.effects import (
 from core.domain.events import MessageReceived
 from core.domain.messages import ModelFailure, ModelReply, ModelRequest, RequestSize
 from core.domain.outputs import preview_id
+from core.domain.room import is_worth_asking
 from core.domain.spending import Limit
 from core.domain.state import SessionState, Turn
 from core.domain.values import clean
-from core.domain.window import fits
 from core.errors import BrokenDataError, StillhereError, UnstorableError
 from core.ports import Artifact
 from core.runtime.gate import Gate
@@ -184,7 +184,7 @@ class Agent:
             await self._tell(state.key, self._over_budget(effect, limit))
             return
         request, size = await self._measured(state)
-        if not fits(state, size, self._sessions.policy):
+        if not is_worth_asking(state, size, self._sessions.policy, self._out.clock.now()):
             await self._tell(state.key, self._too_long(effect, size))
             return
         reply = await self._ask(state, request)

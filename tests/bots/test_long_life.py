@@ -12,6 +12,7 @@ from core.domain.messages import Attachment, ToolSpec
 from core.domain.summary import FACTS, INSTRUCTIONS
 from core.models.litellm import LiteLLMModel, Options
 from core.ports import ToolContext, ToolOutput
+from tests.bots import life
 from tests.bots.life import KEY, House, Room, until
 from tests.core.files.made import picture
 from tests.standins.openai import OpenAIStandIn
@@ -85,6 +86,7 @@ async def test_a_long_life_stays_small_legal_and_true(
     turns: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "a key")
+    monkeypatch.setattr(life, "PATIENCE", 120.0)
     house, friend = House(tools={"look": Library()}), Friend()
     house.room = Letterbox()
     async with OpenAIStandIn(friend, window=WINDOW) as ai:
@@ -92,6 +94,7 @@ async def test_a_long_life_stays_small_legal_and_true(
             name="openai/test", api_base=f"{ai.url}/v1", window=WINDOW, sees=True, attempts=1
         )
         model = LiteLLMModel(options, house.clock.sleep, random.Random(1))
+        await model.load()
         house.model = model
         async with house.lives():
             await house.room.hears(f"{FACT} #0 ")

@@ -4,7 +4,7 @@ import pytest
 
 from core.domain import events as ev
 from tests.core.commands.running import run, summed_up, talked
-from tests.core.domain.samples import calls
+from tests.core.domain.samples import HOME, calls
 from tests.core.domain.world import World
 
 
@@ -132,3 +132,13 @@ def test_where_nothing_can_be_undone_that_is_said(world: World, hint: str) -> No
 
     assert hint in reply
     assert events == ()
+
+
+@pytest.mark.parametrize("reason", ["asked", "background"])
+def test_a_summary_that_was_promised_and_is_given_up_is_told(reason: ev.CompactReason) -> None:
+    world = talked("one " * 200, "two")
+    world.commit((ev.CompactionStarted(first_turn=2, reason=reason, address=HOME),))
+
+    reply, _ = run("/undo", world=world)
+
+    assert ("given up" in reply) == (reason == "asked")

@@ -139,6 +139,9 @@ class ContextWitness:
                 self.run.turn_leaves(turn)
                 self.run.wants(None)
                 self.retryable[self.current] = []
+            case ev.StrategyChosen(strategy="full" | "window"):
+                wanted = self.run.wanted
+                self.run.wants(wanted if wanted and wanted.reason == "asked" else None)
             case ev.StrategyChosen():
                 pass
 

@@ -243,3 +243,14 @@ def test_what_is_learnt_of_the_window_is_in_the_providers_tokens() -> None:
     world.fails("too_long")
 
     assert session(world).most == 2 * refused.counted
+
+
+def test_what_was_too_long_once_is_asked_of_a_model_that_takes_more() -> None:
+    world = World(Policy(strategy="full"))
+    world.says("hi")
+    world.replies("yes", size=RequestSize(counted=9, window=24_000))
+    world.says("<m2>")
+    refused = world.size()
+    world.fails("too_long")
+
+    assert fits(world.state, replace(refused, window=100_000), world.policy)

@@ -1,11 +1,12 @@
 """How room is made in the model's window, rung by rung, and that there is an end to it."""
 
+import pytest
 from msgspec.structs import replace
 
 from core.domain import events as ev
 from core.domain import inputs as ask
 from core.domain.messages import AssistantMessage, Attachment, ReadFile, ToolMessage, UserMessage
-from core.domain.policy import Policy
+from core.domain.policy import Policy, Strategy
 from core.domain.state import Phase
 from tests.core.domain.samples import HOME, calls
 from tests.core.domain.world import World
@@ -383,3 +384,44 @@ def test_who_asked_for_a_summary_is_told_that_window_was_quicker() -> None:
     talks(world, 2)
 
     assert sum("out of my view" in text for text in world.texts) == 1
+
+
+@pytest.mark.parametrize(
+    ("strategy", "goes_on"), [("full", False), ("window", False), ("auto", True)]
+)
+def test_who_chooses_to_have_nothing_summed_up_gets_no_summary(
+    strategy: Strategy, goes_on: bool
+) -> None:
+    world = crowded()
+    world.compacts()
+    world.chooses(strategy)
+    session = world.state.session
+
+    assert bool(session and session.compaction) == goes_on
+
+
+def test_a_turn_that_waited_for_a_summary_goes_on_without_it_when_another_strategy_is_chosen() -> (
+    None
+):
+    world = World(SMALL, measures=True)
+    talks(world, 6)
+    world.says("<m7>" + LONG * 12)
+    world.replies("never")
+    assert world.turn and world.witness.wanted_first
+
+    world.chooses("full")
+    world.replies("<a7>")
+
+    assert not world.turn
+    assert "summed up" not in "".join(world.texts)
+    assert shown(world)[-1] == 7
+
+
+def test_what_the_user_asked_for_is_made_whatever_they_choose_then() -> None:
+    world = crowded()
+    world.wants_compaction()
+    world.chooses("full")
+    world.compacts()
+    world.summarizes(SUMMARY)
+
+    assert "summed up" in world.texts[-1]

@@ -73,17 +73,12 @@ class Witness(ContextWitness):
                 | ev.CompactionFailed()
                 | ev.CompactionUndone()
                 | ev.TurnUndone()
+                | ev.StrategyChosen()
                 | ev.Pinned()
                 | ev.Unpinned()
             ) as event:
                 self.of_context(event, seq)
-            case (
-                ev.AccessChanged()
-                | ev.CapNeared()
-                | ev.CapsLifted()
-                | ev.SessionSetAside()
-                | ev.StrategyChosen()
-            ):
+            case ev.AccessChanged() | ev.CapNeared() | ev.CapsLifted() | ev.SessionSetAside():
                 pass
             case event:
                 assert event.turn == self.turn, "an event of another turn"

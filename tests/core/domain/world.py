@@ -33,9 +33,8 @@ from core.domain.messages import (
 from core.domain.outputs import Said, outputs
 from core.domain.policy import Policy, Strategy
 from core.domain.recovery import recover
-from core.domain.room import start_compaction, undo_compaction, undo_turn
+from core.domain.room import is_worth_asking, start_compaction, undo_compaction, undo_turn
 from core.domain.state import SessionState
-from core.domain.window import fits
 from tests.core.domain import checks
 from tests.core.domain.samples import HOME, KEY, START, commands, effect_of, inbound
 from tests.core.domain.witness import Witness
@@ -143,7 +142,7 @@ class World:
     def is_let_through(self) -> bool:
         """The request is made smaller until it fits; False where it never does, or waits."""
         while any(isinstance(e, CallModel) for e in next_effects(self.state, self.policy)):
-            if fits(self.state, self.size(), self.policy):
+            if is_worth_asking(self.state, self.size(), self.policy, self.now):
                 return True
             self.finds_too_long()
         return False
