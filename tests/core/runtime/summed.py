@@ -3,16 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from core.domain.events import (
-    Event,
-)
-from core.domain.messages import (
-    ModelFailure,
-    ModelReply,
-    ModelRequest,
-    RequestSize,
-    UserMessage,
-)
+from core.domain.events import Event
+from core.domain.messages import ModelFailure, ModelReply, ModelRequest, RequestSize, UserMessage
 from core.domain.policy import Policy
 from core.models.scripted import ScriptedModel
 from core.ports import OnText
