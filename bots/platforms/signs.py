@@ -42,6 +42,7 @@ class Signs:
         self._clock = clock
         self._state: State = "off"
         self._detail = ""
+        self._unreached = ""
         self._received: datetime | None = None
         self._health = Health(ok=False, detail="")
 
@@ -55,6 +56,7 @@ class Signs:
 
     def heard(self) -> None:
         """The platform answered a call; whether it brings messages is another question."""
+        self._unreached = ""
         self._health = replace(self._health, last_sign=self._clock.now())
 
     def receiving(self) -> None:
@@ -63,6 +65,16 @@ class Signs:
         self._received = self._health.last_sign
         if not self.refused:
             self.enter("receiving")
+
+    def unreached(self, detail: str) -> None:
+        """A call of ours did not get there. Until one does, or we are called, that is how it
+        stands: what is received by webhook, or on a connection of old, proves no way out."""
+        if not self._unreached:
+            log.warning(self._platform, state="unreachable", detail=detail)
+        self._unreached = detail
+        self._health = replace(
+            self._health, last_error=self._text_of_unreached(), last_error_at=self._clock.now()
+        )
 
     def inbound(self) -> None:
         """A message of a person is on disk."""
@@ -96,6 +108,8 @@ class Signs:
         if self.is_receiving and silence > self._silent_seconds:
             detail = f"{self._platform.title()} has been silent for {silence:.0f} s"
             return replace(self._health, ok=False, detail=detail)
+        if self.is_receiving and self._unreached:
+            return replace(self._health, ok=False, detail=self._text_of_unreached())
         return replace(self._health, ok=self.is_receiving, detail=self._text())
 
     def _silence(self) -> float:
@@ -103,5 +117,11 @@ class Signs:
         return (now - (self._received or now)).total_seconds()
 
     def _text(self) -> str:
-        words = self._words[self._state]
-        return f"{words} ({self._detail})" if self._detail else words
+        return self._said(self._state, self._detail)
+
+    def _text_of_unreached(self) -> str:
+        return self._said("unreachable", self._unreached)
+
+    def _said(self, state: State, detail: str) -> str:
+        words = self._words[state]
+        return f"{words} ({detail})" if detail else words

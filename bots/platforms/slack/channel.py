@@ -209,8 +209,15 @@ class SlackChannel:
         try:
             result = await call()
         except Exception as error:  # noqa: BLE001 - whatever broke, the call may have arrived
-            if faults.fault_of(error) == "refused":
-                self._signs.enter("refused", faults.described(error, self._redact))
+            match faults.fault_of(error):
+                case "refused":
+                    self._signs.enter("refused", faults.described(error, self._redact))
+                case "unsent":
+                    self._signs.unreached(faults.described(error, self._redact))
+                case "slow down" | "later" | "rejected":
+                    self._signs.heard()
+                case "unknown":
+                    pass
             # Without its context, which may show what has to be redacted.
             raise faults.translated(error, self._redact) from None
         self._signs.heard()

@@ -1,5 +1,6 @@
 """The webhook through the genuine SDK: 200 for what is stored, and for nothing else."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from typing import Any
@@ -10,8 +11,9 @@ import pytest
 from bots.platforms.telegram.settings import Settings
 from bots.platforms.telegram.webhook import SECRET_HEADER
 from core.domain.keys import Address
+from core.domain.messages import OutboxMessage, Part
 from core.domain.values import clean
-from core.errors import StorageError, TransientError
+from core.errors import PermanentError, StorageError, TransientError
 from tests.bots.platforms.telegram.kit import Bench, served
 from tests.standins.faults import BAD_GATEWAY, Refuse
 from tests.standins.telegram import TOKEN, TelegramStandIn
@@ -153,6 +155,23 @@ async def test_a_webhook_that_was_taken_away_is_no_health(hook: Hook, tg: Telegr
     await hook.bench.says("another instance")
     assert len(tg.calls_of("setWebhook")) == 1
     assert not hook.bench.adapter.health().ok
+
+
+async def test_what_does_not_get_out_is_no_health_until_telegram_answers(
+    hook: Hook, tg: TelegramStandIn
+) -> None:
+    channel = hook.bench.adapter.channel
+    part = Part(text="hi", plain="hi")
+    message = OutboxMessage(id="k@1", key="k", address=HERE, kind="answer", part=part)
+    await asyncio.to_thread(tg.stop)
+    with pytest.raises(TransientError):
+        await channel.send(message)
+    assert "out of reach" in hook.bench.adapter.health().detail
+
+    tg.start()
+    with pytest.raises(PermanentError, match="Chat not found"):
+        await channel.send(message)
+    assert hook.bench.adapter.health().ok
 
 
 async def test_posts_that_do_not_arrive_are_no_health(
