@@ -9,6 +9,7 @@ from core.domain import events as ev
 from core.domain import inputs as ask
 from core.domain import notices
 from core.domain.draft import Draft
+from core.domain.effects import is_summed_up
 from core.domain.entries import estimate_tokens
 from core.domain.lifecycle import (
     cancel_turn,
@@ -232,6 +233,7 @@ def _shrink(draft: Draft, wish: ask.Shrunk) -> None:
     wanted = session.compaction if session else None
     if wanted is None:
         return
+    waited = is_summed_up(draft.state)
     match wish:
         case ask.Compact() if wanted.attempt >= draft.policy.compact_attempts:
             draft.add(ev.CompactionFailed(reason="no_progress"))
@@ -247,6 +249,8 @@ def _shrink(draft: Draft, wish: ask.Shrunk) -> None:
             )
         case _:
             pass
+    if waited and not is_summed_up(draft.state):
+        _steer(draft)
 
 
 def _summarize(draft: Draft, wish: ask.Summarize) -> None:

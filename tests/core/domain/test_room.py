@@ -425,3 +425,19 @@ def test_what_the_user_asked_for_is_made_whatever_they_choose_then() -> None:
     world.summarizes(SUMMARY)
 
     assert "summed up" in world.texts[-1]
+
+
+@pytest.mark.parametrize("helps", [True, False])
+def test_what_is_said_while_a_turn_waits_for_its_summary_goes_into_it(helps: bool) -> None:
+    world = World(replace(SMALL, busy_mode="steer"), measures=True)
+    talks(world, 6)
+    world.says("<m7>" + LONG * 12)
+    world.replies("never")
+    world.says("<m8>")
+    world.compacts()
+    _ = world.summarizes(SUMMARY) if helps else world.not_summarized()
+    world.replies("<a7>")
+
+    assert not world.turn
+    assert "<m8>" in users(world)
+    assert world.state.turns == 7
