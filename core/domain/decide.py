@@ -223,7 +223,7 @@ def _mended(draft: Draft, turn: Turn, wish: ask.Fail) -> bool:
     if wish.asked and kind in _MAY_BE_FOR_A_PICTURE and leave_out(draft, "pictures"):
         return True
     if kind == "too_long":
-        return make_fit(draft, turn, wish.size.counted if wish.asked else 0)
+        return make_fit(draft, turn, wish.size, asked=wish.asked)
     alone = turn.narrowed is not None and turn.narrowed.reason == "refused"
     return kind == "refused" and not alone and narrow(draft, "refused")
 
