@@ -162,8 +162,16 @@ def _over_budget(draft: Draft, wish: ask.OverBudget) -> None:
         return
     who = f"{turn.address.platform}:{draft.state.spender}"
     cap = cap_of(wish.limit, draft.policy)
-    fail_turn(draft, "over_budget", notices.over_budget(wish.limit, cap, who, draft.at))
+    sentence = notices.over_budget(wish.limit, cap, who, draft.at)
+    if _has_acted(draft, turn):
+        sentence = f"{sentence} {notices.DONE_UNTIL_THEN}"
+    fail_turn(draft, "over_budget", sentence)
     start_next(draft)
+
+
+def _has_acted(draft: Draft, turn: Turn) -> bool:
+    entries = draft.state.session.entries if draft.state.session else ()
+    return any(entry.acted and entry.turn == turn.number for entry in entries)
 
 
 def _finish(draft: Draft, turn: Turn) -> None:
