@@ -44,7 +44,9 @@ CONTEXT_MOVED = (
     "the model. Nothing is deleted; /undo brings it back, /new starts afresh.)_"
 )
 
-DONE_UNTIL_THEN = "What I did for it is done, and /retry would do it again; say “go on” then, and I go on from it."
+DONE_UNTIL_THEN = (
+    "What I did for it is done, and /retry would do it again; “go on” goes on from it."
+)
 PINS_TAKE_ROOM = "What is pinned takes room as well; /pins shows it."
 ANSWERED_ALONE = (
     "_(The model's provider refused this together with what we said before, so I answered it "

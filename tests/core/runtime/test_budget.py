@@ -349,7 +349,7 @@ async def test_what_was_done_before_the_limit_is_not_done_twice(tool: str, is_wa
         replace(asks(tool), usage=Usage(100, 0, 0.2)), costs(0.0, "well paid")
     )
     await says(process, "pay it")
-    assert ("say “go on”" in ground.chat.texts[-1]) == is_warned
+    assert ("“go on”" in ground.chat.texts[-1]) == is_warned
 
     await owner_says(process, "/lift 7")
     await says(process, "go on")
