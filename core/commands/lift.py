@@ -5,7 +5,7 @@ from core.commands.base import Command, CommandContext
 from core.domain.draft import Draft
 from core.domain.events import CapsLifted
 
-_UNTIL = "until midnight UTC. /retry answers what was refused."
+_UNTIL = "until midnight UTC. /retry answers the newest of what was refused."
 _USAGE = (
     "For whom? `/lift {platform}:{person}` for yourself, `/lift 12345` for a user id on this "
     "platform, `/lift all` for the limit of all of us together."

@@ -9,6 +9,7 @@ from core.domain import events as ev
 from core.domain import inputs as ask
 from core.domain import notices
 from core.domain.draft import Draft
+from core.domain.effects import is_summed_up
 from core.domain.entries import estimate_tokens
 from core.domain.lifecycle import (
     cancel_turn,
@@ -161,8 +162,16 @@ def _over_budget(draft: Draft, wish: ask.OverBudget) -> None:
         return
     who = f"{turn.address.platform}:{draft.state.spender}"
     cap = cap_of(wish.limit, draft.policy)
-    fail_turn(draft, "over_budget", notices.over_budget(wish.limit, cap, who, draft.at))
+    sentence = notices.over_budget(wish.limit, cap, who, draft.at)
+    if _has_acted(draft, turn):
+        sentence = f"{sentence} {notices.DONE_UNTIL_THEN}"
+    fail_turn(draft, "over_budget", sentence)
     start_next(draft)
+
+
+def _has_acted(draft: Draft, turn: Turn) -> bool:
+    entries = draft.state.session.entries if draft.state.session else ()
+    return any(entry.acted and entry.turn == turn.number for entry in entries)
 
 
 def _finish(draft: Draft, turn: Turn) -> None:
@@ -222,7 +231,7 @@ def _mended(draft: Draft, turn: Turn, wish: ask.Fail) -> bool:
     if wish.asked and kind in _MAY_BE_FOR_A_PICTURE and leave_out(draft, "pictures"):
         return True
     if kind == "too_long":
-        return make_fit(draft, turn, wish.size.counted if wish.asked else 0)
+        return make_fit(draft, turn, wish.size, asked=wish.asked)
     alone = turn.narrowed is not None and turn.narrowed.reason == "refused"
     return kind == "refused" and not alone and narrow(draft, "refused")
 
@@ -232,6 +241,7 @@ def _shrink(draft: Draft, wish: ask.Shrunk) -> None:
     wanted = session.compaction if session else None
     if wanted is None:
         return
+    waited = is_summed_up(draft.state)
     match wish:
         case ask.Compact() if wanted.attempt >= draft.policy.compact_attempts:
             draft.add(ev.CompactionFailed(reason="no_progress"))
@@ -247,6 +257,8 @@ def _shrink(draft: Draft, wish: ask.Shrunk) -> None:
             )
         case _:
             pass
+    if waited and not is_summed_up(draft.state):
+        _steer(draft)
 
 
 def _summarize(draft: Draft, wish: ask.Summarize) -> None:

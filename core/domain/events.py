@@ -315,10 +315,12 @@ class ContextNarrowed(_Event, frozen=True):
 
 class WindowLearned(_Event, frozen=True):
     """The provider took a request of so many tokens, by its own count as far as we know that, for
-    too long."""
+    too long; 0 where it was not asked. ``window`` is what the model takes by what is known of it, 0
+    where that is not new."""
 
     turn: int
-    tokens: int
+    tokens: int = 0
+    window: int = 0
 
 
 class StrategyChosen(_Event, frozen=True):

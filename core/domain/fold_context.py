@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from core.domain import events as ev
 from core.domain.entries import estimate_tokens
+from core.domain.fold_view import with_window
 from core.domain.policy import Strategy
 from core.domain.state import Compaction, Entry, Session, SessionState
 from core.domain.window import FITS, context_tokens, turns_of
@@ -62,10 +63,7 @@ def measured(session: Session, reply: ev.ModelReplied) -> Session:
     """The session that knows what its request proved to be by the provider's count, or by ours."""
     size = reply.size
     prompt = reply.usage.credible.prompt or size.counted
-    if size.window:
-        another = session.window not in (0, size.window)
-        most = 0 if another else session.most
-        session = replace(session, window=size.window, most=most)
+    session = with_window(session, size.window)
     if not prompt or not size.counted:
         return session
     bias = _believed(prompt / size.counted) if size.counted >= ENOUGH else session.bias

@@ -28,11 +28,20 @@ def apply_view(state: SessionState, session: Session, turn: Turn, event: ViewEve
             return replace(state, turn=replace(turn, short_before=before))
         case ev.ContextNarrowed(first_turn=first, reason=reason, bare=bare):
             return replace(state, turn=replace(turn, narrowed=Narrowed(first, reason, bare)))
-        case ev.WindowLearned(tokens=tokens):
-            most = min(session.most or tokens, tokens)
+        case ev.WindowLearned(tokens=tokens, window=window):
+            session = with_window(session, window)
+            most = min(session.most or tokens, tokens or session.most)
             return replace(state, session=replace(session, most=most))
         case _:
             assert_never(event)
+
+
+def with_window(session: Session, window: int) -> Session:
+    """What was too long for a model says nothing of another."""
+    if not window:
+        return session
+    most = session.most if session.window in (0, window) else 0
+    return replace(session, window=window, most=most)
 
 
 def settled_view(session: Session, turn: Turn) -> Session:

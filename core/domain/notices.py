@@ -44,6 +44,9 @@ CONTEXT_MOVED = (
     "the model. Nothing is deleted; /undo brings it back, /new starts afresh.)_"
 )
 
+DONE_UNTIL_THEN = (
+    "What I did for it is done, and /retry would do it again; “go on” goes on from it."
+)
 PINS_TAKE_ROOM = "What is pinned takes room as well; /pins shows it."
 ANSWERED_ALONE = (
     "_(The model's provider refused this together with what we said before, so I answered it "
@@ -122,7 +125,7 @@ def over_budget(limit: Limit, cap: float, who: str, at: datetime) -> str:
     return (
         f"{_LIMITS[limit].format(amount(limit, cap))} is reached. It ends at "
         f"{ends(at.date()):%Y-%m-%d %H:%M} UTC; before that my owner can lift it with "
-        f"`/lift {lift}`. Your message is kept; /retry answers it then."
+        f"`/lift {lift}`. What you wrote is kept; /retry then answers the newest of it."
     )
 
 

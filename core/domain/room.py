@@ -145,12 +145,10 @@ def narrow(draft: Draft, reason: ev.NarrowReason) -> bool:
     return True
 
 
-def make_fit(draft: Draft, turn: Turn, refused: int) -> bool:
-    """One rung of the ladder down to a request that the model takes; False at its end. ``refused``
-    is what the provider was seen not to take, by our own count; 0 when it was not asked."""
-    session = draft.state.session
-    if refused and session is not None:
-        draft.add(ev.WindowLearned(turn=turn.number, tokens=round(refused * session.bias)))
+def make_fit(draft: Draft, turn: Turn, size: RequestSize, *, asked: bool) -> bool:
+    """One rung of the ladder down to a request that the model takes; False at its end. ``asked``:
+    it was the provider that did not take one of this size."""
+    _learn(draft, turn, size, asked=asked)
     return (
         _sum_up(draft, turn)
         or shorten_results(draft, newest=False)
@@ -161,12 +159,25 @@ def make_fit(draft: Draft, turn: Turn, refused: int) -> bool:
     )
 
 
+def _learn(draft: Draft, turn: Turn, size: RequestSize, *, asked: bool) -> None:
+    session = draft.state.session
+    if session is None:
+        return
+    tokens = round(size.counted * session.bias) if asked else 0
+    known = session.window or draft.policy.context_window
+    window = size.window if size.window != known else 0
+    if tokens or window:
+        draft.add(ev.WindowLearned(turn=turn.number, tokens=tokens, window=window))
+
+
 def is_worth_asking(state: SessionState, size: RequestSize, policy: Policy, at: datetime) -> bool:
     """Whether the model takes the request; or, where nothing is left to be taken out of it, may
     take it: what was learnt of sizes may be wrong, and only an answer sets that right."""
     if fits(state, size, policy) or state.turn is None:
         return True
-    return may_fit(size, policy) and not make_fit(Draft(state, at, policy), state.turn, 0)
+    return may_fit(size, policy) and not make_fit(
+        Draft(state, at, policy), state.turn, size, asked=False
+    )
 
 
 def _sum_up(draft: Draft, turn: Turn) -> bool:

@@ -113,8 +113,8 @@ class ContextWitness:
             case ev.ContextNarrowed(first_turn=first, bare=bare):
                 assert self.shown_from < first <= self.turn or (bare and not self.bare)
                 self.shown_from, self.bare = first, bare
-            case ev.WindowLearned(tokens=tokens):
-                assert tokens > 0
+            case ev.WindowLearned(tokens=tokens, window=window):
+                assert max(tokens, window) > 0
             case _:
                 return False
         return True

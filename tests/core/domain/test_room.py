@@ -5,7 +5,15 @@ from msgspec.structs import replace
 
 from core.domain import events as ev
 from core.domain import inputs as ask
-from core.domain.messages import AssistantMessage, Attachment, ReadFile, ToolMessage, UserMessage
+from core.domain.messages import (
+    AssistantMessage,
+    Attachment,
+    ModelFailure,
+    ReadFile,
+    RequestSize,
+    ToolMessage,
+    UserMessage,
+)
 from core.domain.policy import Policy, Strategy
 from core.domain.state import Phase
 from tests.core.domain.samples import HOME, calls
@@ -425,3 +433,38 @@ def test_what_the_user_asked_for_is_made_whatever_they_choose_then() -> None:
     world.summarizes(SUMMARY)
 
     assert "summed up" in world.texts[-1]
+
+
+@pytest.mark.parametrize("helps", [True, False])
+def test_what_is_said_while_a_turn_waits_for_its_summary_goes_into_it(helps: bool) -> None:
+    world = World(replace(SMALL, busy_mode="steer"), measures=True)
+    talks(world, 6)
+    world.says("<m7>" + LONG * 12)
+    world.replies("never")
+    world.says("<m8>")
+    world.compacts()
+    _ = world.summarizes(SUMMARY) if helps else world.not_summarized()
+    world.replies("<a7>")
+
+    assert not world.turn
+    assert "<m8>" in users(world)
+    assert world.state.turns == 7
+
+
+@pytest.mark.parametrize("known", [0, 100_000], ids=["never told", "another model"])
+def test_what_a_model_with_a_smaller_window_does_not_take_is_summed_up_too(known: int) -> None:
+    world = World()
+    for _ in range(9):
+        world.says("<m>" + LONG)
+        world.replies("yes" + LONG, size=RequestSize(window=known))
+    world.says("and now?")
+
+    size = RequestSize(estimated=3_000, counted=3_000, window=1_000)
+    failure = ModelFailure(kind="too_long", detail="")
+    world.ask(
+        ask.Fail(
+            at=world.now, turn=10, step=1, failure=failure, error_id="e", asked=False, size=size
+        )
+    )
+
+    assert world.witness.wanted_first > 1

@@ -323,3 +323,37 @@ async def test_usage_tells_what_it_cost_and_what_is_left() -> None:
         "  - `chat:8`: 100 tokens (100 in, 0 out), $0.3000",
         "  - `chat:7`: 100 tokens (100 in, 0 out), $0.2000",
     ]
+
+
+@in_virtual_time
+async def test_of_all_that_was_refused_the_newest_is_answered_with_the_rest_in_view() -> None:
+    ground, process = await living(costs(0.2), costs(0.0, "back"))
+    await says(process, "hi")
+    await says(process, "one")
+    await says(process, "two")
+    assert "/retry then answers the newest" in ground.chat.texts[-1]
+
+    await owner_says(process, "/lift 7")
+    await says(process, "/retry")
+
+    assert ground.chat.texts[-1] == "back"
+    asked = ground.script.requests[-1].messages[-1].text
+    assert "one" in asked
+    assert asked.endswith("two")
+
+
+@pytest.mark.parametrize(("tool", "is_warned"), [("pay", True), ("look", False)])
+@in_virtual_time
+async def test_what_was_done_before_the_limit_is_not_done_twice(tool: str, is_warned: bool) -> None:
+    ground, process = await living(
+        replace(asks(tool), usage=Usage(100, 0, 0.2)), costs(0.0, "well paid")
+    )
+    await says(process, "pay it")
+    assert ("“go on”" in ground.chat.texts[-1]) == is_warned
+
+    await owner_says(process, "/lift 7")
+    await says(process, "go on")
+
+    assert ground.chat.texts[-1] == "well paid"
+    assert ground.tools[tool].started.total() == 1
+    assert f"{tool}: done" in str(ground.script.requests[-1].messages)
