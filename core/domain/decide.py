@@ -175,13 +175,13 @@ def _has_acted(draft: Draft, turn: Turn) -> bool:
 
 
 def _finish(draft: Draft, turn: Turn) -> None:
-    """What had to be left out for the answer to come is out of the way from here on; after a
-    refusal only when it is the second in a row, since one may have been for anything."""
+    """What made two answers in a row impossible leaves; one refusal may have been for anything.
+    What had only to make room waits for the next summary, which may do better than the last."""
     refused_before = draft.state.session is not None and draft.state.session.refusals > 0
     draft.add(ev.TurnFinished(turn=turn.number))
     out = turn.narrowed
-    if out is not None and (out.reason == "too_long" or refused_before):
-        let_go(draft, out.first_turn, bare=out.bare and out.reason == "refused")
+    if out is not None and out.reason == "refused" and refused_before:
+        let_go(draft, out.first_turn, bare=out.bare)
     start_next(draft)
     if not turn.compacted:
         compact_in_background(draft)

@@ -48,7 +48,12 @@ def settled_view(session: Session, turn: Turn) -> Session:
     """The session whose turn was answered: what was shortened for it stays short."""
     alone = turn.narrowed is not None and turn.narrowed.reason == "refused"
     entries = tuple(shortened(entry, turn.short_before) for entry in session.entries)
-    return replace(session, entries=entries, refusals=session.refusals + 1 if alone else 0)
+    return replace(
+        session,
+        entries=entries,
+        refusals=session.refusals + 1 if alone else 0,
+        answered_without=turn.narrowed is not None and not alone,
+    )
 
 
 def _files_read(

@@ -52,6 +52,10 @@ ANSWERED_ALONE = (
     "_(The model's provider refused this together with what we said before, so I answered it "
     "alone.)_"
 )
+ANSWERED_WITHOUT_ALL = (
+    "_(With all that we said before this did not fit into the model's window, so I answered it "
+    "without the older part. /compact sums that up, /new starts afresh.)_"
+)
 _NOT_SUMMED_UP: dict[CompactFailure, str] = {
     "failed": "the model that should do it failed",
     "useless": "what came of it was hardly shorter",

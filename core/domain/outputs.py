@@ -137,7 +137,7 @@ def _said(state: SessionState, recorded: ev.Recorded, policy: Policy) -> list[Sa
             text = notices.new_session(reason)
             return [Said(seq, address, "notice", text, buttons=(notices.GO_BACK,))] if text else []
         case ev.ModelReplied(calls=()) if turn is not None:
-            return [_answer(state.key, turn, event, seq)]
+            return [_answer(state, turn, event, seq)]
         case ev.Compacted() | ev.CompactionFailed():
             return _of_context(state, event, seq, policy)
         case _ if turn is not None:
@@ -175,13 +175,23 @@ def _of_context(
     return [Said(seq, address, "notice", text)]
 
 
-def _answer(key: str, turn: Turn, event: ev.ModelReplied, seq: int) -> Said:
+def _answer(state: SessionState, turn: Turn, event: ev.ModelReplied, seq: int) -> Said:
     text = event.text if event.text.strip() else notices.EMPTY_ANSWER
     if event.cut:
         text = f"{text}\n\n{notices.CUT_ANSWER}"
-    if turn.narrowed is not None and turn.narrowed.reason == "refused":
-        text = f"{text}\n\n{notices.ANSWERED_ALONE}"
-    return Said(seq, turn.address, "answer", text, edits=preview_id(key, turn.number))
+    without = _answered_without(state, turn)
+    text = f"{text}\n\n{without}" if without else text
+    return Said(seq, turn.address, "answer", text, edits=preview_id(state.key, turn.number))
+
+
+def _answered_without(state: SessionState, turn: Turn) -> str:
+    """That there was no room is told with the first answer of several."""
+    if turn.narrowed is None:
+        return ""
+    if turn.narrowed.reason == "refused":
+        return notices.ANSWERED_ALONE
+    told = state.session is not None and state.session.answered_without
+    return "" if told else notices.ANSWERED_WITHOUT_ALL
 
 
 def _unsaid(turn: Turn, event: ev.Event) -> list[str]:

@@ -385,7 +385,7 @@ def test_a_context_that_has_to_shrink_again_and_again_is_said_once() -> None:
         world.fails("too_long")
     world.replies("now it works")
 
-    assert sum("out of my view" in text for text in world.texts) == 1
+    assert sum("without the older part" in text for text in world.texts) == 1
 
 
 def test_what_ran_before_a_crash_is_never_listed_as_not_done() -> None:

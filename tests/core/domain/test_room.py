@@ -107,7 +107,8 @@ def test_a_turn_that_does_not_fit_waits_for_a_summary_once() -> None:
     assert shown(world) == [5, 6, 7]
     assert kinds(world.finds_too_long()) == ["ContextNarrowed"], "there is no second summary"
     world.replies("<a7>")
-    assert shown(world) == [6, 7], "what was in the way is out of it"
+    assert "without the older part" in world.texts[-1]
+    assert shown(world) == [5, 6, 7], "what had to make room waits for the next summary"
 
 
 def test_the_ladder_ends_in_a_sentence_and_history_is_as_it_was() -> None:
@@ -287,7 +288,10 @@ def test_under_full_nothing_leaves_before_it_must() -> None:
 
     assert count(world, ev.CompactionStarted) == 0
     assert shown(world)[-1] == 16
-    assert any("out of my view" in text for text in world.texts)
+    assert sum("without the older part" in text for text in world.texts) == 1
+    world.chooses("compact")
+    talks(world, 1)
+    assert count(world, ev.CompactionStarted) == 1, "nothing is lost for a summary"
 
 
 def test_what_is_pinned_leaves_less_room_for_turns() -> None:

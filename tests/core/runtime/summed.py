@@ -69,6 +69,10 @@ async def talks(process: Process, times: int, text: str = LONG) -> None:
         await passes(5)
 
 
+def answers(made: Ground) -> int:
+    return sum(text.startswith("I see") for text in made.chat.texts)
+
+
 async def log_of(made: Ground) -> list[Event]:
     return [recorded.event for recorded in await made.store.events(KEY)]
 

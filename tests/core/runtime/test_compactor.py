@@ -23,6 +23,7 @@ from tests.core.runtime.summed import (
     PROMISED,
     SUMMARY,
     Talker,
+    answers,
     asked,
     ground,
     happened,
@@ -72,7 +73,7 @@ async def test_who_writes_meanwhile_is_answered_at_once() -> None:
 
     await talks(process, 1, "and now?")
 
-    assert made.chat.texts.count("I see") == 6
+    assert answers(made) == 6
     assert told(made, PROMISED) == []
     summarizer.release()
     await passes(1)
@@ -106,7 +107,7 @@ async def test_a_turn_that_does_not_fit_waits_for_the_summary_and_types() -> Non
     summarizer.release()
     await passes(5)
 
-    assert made.chat.texts.count("I see") == 4
+    assert answers(made) == 4
     assert "called Anna" in shown(made.script.requests[-1])
     typed = len(made.chat.calls("typing"))
     await passes(60)

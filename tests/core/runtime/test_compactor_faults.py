@@ -30,6 +30,7 @@ from tests.core.runtime.summed import (
     PROMISED,
     SUMMARY,
     Talker,
+    answers,
     asked,
     ground,
     happened,
@@ -65,7 +66,7 @@ async def test_without_a_summary_all_stays_as_it_was(summary: Any) -> None:
     state = await process.state()
     assert state.session.compaction is None
     assert {entry.turn for entry in state.session.entries} == {1, 2, 3, 4}
-    assert made.chat.texts.count("I see") == 4
+    assert answers(made) == 4
 
 
 @pytest.mark.parametrize("summary", BAD.values(), ids=BAD.keys())
@@ -76,7 +77,7 @@ async def test_a_turn_is_answered_without_a_summary_where_it_fits(summary: Any) 
     await too_long(made)
     await passes(5)
 
-    assert made.chat.texts.count("I see") == 4
+    assert answers(made) == 4
     assert len(told(made, IN_VAIN)) == 1
     assert "huge" in shown(made.script.requests[-1])
     assert len(await happened(made, CompactionStarted)) == 1
@@ -90,10 +91,10 @@ async def test_a_summary_that_hangs_is_waited_for_no_longer_than_it_is_worth() -
     await too_long(made)
 
     await passes(SECONDS - 10)
-    assert made.chat.texts.count("I see") == 3
+    assert answers(made) == 3
     await passes(20)
 
-    assert made.chat.texts.count("I see") == 4
+    assert answers(made) == 4
     assert len(told(made, IN_VAIN)) == 1
 
 
@@ -116,7 +117,7 @@ async def test_many_pieces_have_a_time_that_they_do_not_exceed_together() -> Non
     await passes(LONGEST + 10)
 
     assert len(slow.requests) == LONGEST // SECONDS + 1
-    assert made.chat.texts.count("I see") == 4
+    assert answers(made) == 4
     assert len(told(made, IN_VAIN)) == 1
 
 
@@ -132,7 +133,7 @@ async def test_it_survives_the_death_of_its_process() -> None:
     await made.starts()
     await passes(5)
 
-    assert made.chat.texts.count("I see") == 4
+    assert answers(made) == 4
     assert len(told(made, PROMISED)) == 1
     assert len(asked(made)) == 2
 
@@ -171,7 +172,7 @@ async def test_one_that_kills_twice_is_given_up_and_the_turn_is_answered() -> No
         "no_progress"
     ]
     assert len(told(made, IN_VAIN)) == 1
-    assert made.chat.texts.count("I see") == 4
+    assert answers(made) == 4
 
 
 @in_virtual_time
@@ -187,7 +188,7 @@ async def test_clean_stops_are_no_attempts() -> None:
     await passes(60)
 
     assert len(told(made, PROMISED)) == 1
-    assert made.chat.texts.count("I see") == 4
+    assert answers(made) == 4
 
 
 @in_virtual_time
@@ -214,15 +215,15 @@ async def test_a_process_that_stops_begins_none() -> None:
     await talks(process, 3)
     talker = made.script
     assert isinstance(talker, Talker)
-    answers = iter([asks("look"), asks("book")])
-    talker.overheard = lambda request: next(answers, None)
+    script = iter([asks("look"), asks("book")])
+    talker.overheard = lambda request: next(script, None)
     await process.hears(f"3: {LONG}")
     await passes(1)
     await process.hears("and I?", user="8", address=replace(HOME, chat="8"))
     await passes(1)
 
     await process.stops(drain=20)
-    assert made.chat.texts.count("I see") == 5
+    assert answers(made) == 5
     await passes(30)
     assert asked(made) == []
 
@@ -248,7 +249,7 @@ async def test_a_summary_that_can_never_be_stored_has_failed() -> None:
     await too_long(made)
     await passes(5)
 
-    assert made.chat.texts.count("I see") == 4
+    assert answers(made) == 4
     assert len(told(made, IN_VAIN)) == 1
 
 

@@ -4,7 +4,17 @@ import pytest
 
 from core.domain.messages import ModelFailure, ModelReply, ModelRequest, Usage
 from core.domain.policy import Policy
-from tests.core.runtime.summed import SUMMARY, WINDOW, Talker, asked, ground, talks, tokens, told
+from tests.core.runtime.summed import (
+    SUMMARY,
+    WINDOW,
+    Talker,
+    answers,
+    asked,
+    ground,
+    talks,
+    tokens,
+    told,
+)
 from tests.core.runtime.virtual import in_virtual_time
 
 ABSURD = Usage(10**9, 5)
@@ -44,7 +54,7 @@ async def test_a_model_that_refused_a_small_request_is_asked_again() -> None:
 
     await talks(process, 3, "and now?")
 
-    assert made.chat.texts.count("I see") == 4
+    assert answers(made) == 4
     assert "2: and now?" in str(erring.requests[-1].messages)
     assert "0: and now?" in str(erring.requests[-1].messages), "all is in view again"
 
@@ -59,6 +69,6 @@ async def test_usage_that_cannot_be_makes_nobody_deaf(summary: str) -> None:
 
     await talks(process, 4, "hello")
 
-    assert made.chat.texts.count("I see") == 4
+    assert answers(made) == 4
     assert WINDOW / 2 < tokens(erring.requests[-1]) <= WINDOW
     assert len(asked(made)) <= 4
