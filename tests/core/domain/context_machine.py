@@ -58,7 +58,7 @@ class Contexts(RuleBasedStateMachine):
         after = self.world.state.session
         assert before
         assert after
-        assert before.entries == after.entries, "nothing has changed"
+        assert after.entries[: len(before.entries)] == before.entries, "nothing has left"
         self.world.ask(self.world.asked[-1])
 
     @precondition(wanted)
@@ -89,6 +89,21 @@ class Contexts(RuleBasedStateMachine):
         self.a_talk(since)
         if self.world.state.phase is Phase.IDLE:
             self.world.undoes_compaction()
+
+    @while_(Phase.IDLE)
+    @rule(before=st.integers(2, 4))
+    def a_message_waits_for_what_was_said_to_be_summed_up(self, before: int) -> None:
+        self.a_talk(before)
+        self.world.says(self.marked("m", " and all of that" * 5))
+        if self.world.state.phase is Phase.THINKING:
+            self.world.fails("too_long", asked=False)
+        if wanted(self):
+            self.a_summary_is_made("", dies=False)
+
+    @while_(Phase.SUSPENDED, Phase.ACTING)
+    @rule()
+    def all_is_begun_anew(self) -> None:
+        self.world.command("new")
 
     @while_(Phase.IDLE)
     @rule(again=st.booleans())

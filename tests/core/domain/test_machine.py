@@ -9,6 +9,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from tests.core.domain.machine import Sessions
 
 STEPS = 60
+EXAMPLES = 400
 
 PLACES = frozenset(
     {
@@ -45,7 +46,9 @@ def test_a_session_keeps_its_promises_whatever_happens() -> None:
             super().teardown()
             reached.update(+self.world.reached)
 
-    run_state_machine_as_test(Watched, settings=settings(stateful_step_count=STEPS))
+    run_state_machine_as_test(
+        Watched, settings=settings(stateful_step_count=STEPS, max_examples=EXAMPLES)
+    )
 
     missed = PLACES - set(reached)
     assert not missed, "the generator no longer gets there"
