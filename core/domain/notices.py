@@ -82,7 +82,6 @@ _FAILURES: dict[FailReason, str] = {
 
 _BUTTONS: dict[FailReason | CancelReason, tuple[Button, ...]] = {
     "try_again": (TRY_AGAIN,),
-    "over_budget": (TRY_AGAIN,),
     "never": (TRY_AGAIN,),
     "too_long": (START_NEW,),
     "refused": (START_NEW,),

@@ -3,6 +3,7 @@
 import pytest
 
 from core.domain import events as ev
+from core.domain.policy import Policy
 from tests.core.commands.running import run
 from tests.core.domain.world import World
 
@@ -57,6 +58,20 @@ def test_what_cannot_be_pinned_is_told(text: str, world: World, hint: str) -> No
 
     assert hint in reply
     assert events == ()
+
+
+def test_pins_leave_most_of_a_small_window_to_the_talk() -> None:
+    world = World(Policy(context_window=1_000))
+    for _ in range(20):
+        world.says("go on")
+        world.replies("I do")
+        world.command("pin", f"{len(world.state.pins)}" + "\u99c5" * 150)
+
+    assert 0 < len(world.state.pins) < 3
+    assert "quarter" in world.texts[-1]
+    world.command("unpin", "all")
+    assert world.command("pin", "short") != ()
+    assert "Pinned" in world.texts[-1]
 
 
 def test_the_limits_themselves_are_allowed() -> None:
