@@ -46,7 +46,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """The share of the window, without what always stays, that the newest turns may keep then."""
     compact_step: float = 0.1
     """The share of the window by which the context has to grow before the next try."""
-    compact_attempts: int = 2
+    compact_attempts: int = 3
     context_entries: int = 1_000
     """As many at most are shown, however small they are."""
     snapshot_every: int = 50

@@ -218,10 +218,10 @@ def test_a_summary_that_says_nothing_is_none() -> None:
     assert world.view == before
 
 
-def test_whoever_dies_over_a_summary_does_so_twice_and_no_more() -> None:
+def test_whoever_dies_over_a_summary_does_so_three_times_and_no_more() -> None:
     world = crowded()
     before = world.view
-    for _ in range(2):
+    for _ in range(3):
         world.compacts()
         world.crashes()
     world.compacts()

@@ -155,18 +155,18 @@ async def test_in_the_background_it_survives_too_and_nobody_has_to_write_for_tha
 
 
 @in_virtual_time
-async def test_one_that_kills_twice_is_given_up_and_the_turn_is_answered() -> None:
+async def test_one_that_kills_three_times_is_given_up_and_the_turn_is_answered() -> None:
     made = ground()
     held(made)
     process = await too_long(made)
 
-    for _ in range(3):
+    for _ in range(4):
         process.dies()
         await passes(LEASE)
         process = await made.starts()
         await passes(5)
 
-    assert len(asked(made)) == 2
+    assert len(asked(made)) == 3
     failed = await happened(made, CompactionFailed)
     assert [event.reason for event in failed if isinstance(event, CompactionFailed)] == [
         "no_progress"
