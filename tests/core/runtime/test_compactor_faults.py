@@ -165,6 +165,7 @@ async def test_one_that_kills_three_times_is_given_up_and_the_turn_is_answered()
         await passes(LEASE)
         process = await made.starts()
         await passes(5)
+    await passes(120)
 
     assert len(asked(made)) == 3
     failed = await happened(made, CompactionFailed)
