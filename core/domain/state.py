@@ -174,8 +174,6 @@ class Session(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     compacted_at: int = 0
     """The sequence number of the last compaction that can be undone; 0 for none."""
     answered_without: bool = False
-    """The last answer had to do without older turns, and that was told."""
-    answered_without: bool = False
     """The last answer had to do without older turns, for want of room."""
     settled: int = 0
     """Tokens of the context when a compaction was last done, undone or in vain; less where a turn

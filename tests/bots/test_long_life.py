@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from core.domain import events as ev
-from core.domain.messages import Attachment, ToolSpec
+from core.domain.messages import Attachment, EffectClass, ToolSpec
 from core.domain.summary import FACTS, INSTRUCTIONS
 from core.models.litellm import LiteLLMModel, Options
 from core.ports import ToolContext, ToolOutput
@@ -30,7 +30,7 @@ class Library:
     """A tool that finds much, in a script that costs much."""
 
     spec = ToolSpec("look", "looks it up", {"type": "object", "properties": {}})
-    effect = "read_only"
+    effect: EffectClass = "read_only"
     timeout = 10.0
     demo_only = False
 
