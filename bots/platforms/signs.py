@@ -67,8 +67,8 @@ class Signs:
             self.enter("receiving")
 
     def unreached(self, detail: str) -> None:
-        """A call of ours did not get there. Until one does, or we are called, that is how it
-        stands: what is received by webhook, or on a connection of old, proves no way out."""
+        """A call of ours did not get there. That is how it stands until one does, or the platform
+        is heard of otherwise."""
         if not self._unreached:
             log.warning(self._platform, state="unreachable", detail=detail)
         self._unreached = detail

@@ -31,6 +31,9 @@ from tests.standins.faults import (
 T = TypeVar("T")
 RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 LARGEST_REQUEST = 64 * 2**20
+# A connection that was accepted is known to the server, which then closes it, after these turns
+# of the loop. One accepted while the server closes would be left open, by asyncio itself.
+TURNS_OF_AN_ACCEPT = 4
 
 
 class Call(msgspec.Struct):
@@ -252,6 +255,9 @@ class StandIn(abc.ABC):
         await asyncio.wait([work, *self._running])
         if not work.cancelled() and (error := work.exception()):
             self._broken.append(error)
+        asyncio.get_running_loop().remove_reader(listener)
+        for _ in range(TURNS_OF_AN_ACCEPT):
+            await asyncio.sleep(0)
         await runner.cleanup()
         self.changes.bind(None)
 
