@@ -67,12 +67,13 @@ def measured(session: Session, reply: ev.ModelReplied) -> Session:
     if not prompt or not size.counted:
         return session
     bias = _believed(prompt / size.counted) if size.counted >= ENOUGH else session.bias
-    most = session.most if size.counted * session.bias <= int(session.most * FITS) else 0
+    took_more = size.counted * session.bias > int(session.refused_tokens * FITS)
+    refused = 0 if took_more else session.refused_tokens
     overhead = round(size.overhead * bias)
     scale = session.scale
     if size.estimated >= ENOUGH:
         scale = _believed(max(prompt - overhead, 0) / size.estimated)
-    return replace(session, most=most, overhead=overhead, scale=scale, bias=bias)
+    return replace(session, refused_tokens=refused, overhead=overhead, scale=scale, bias=bias)
 
 
 def unshrunk(state: SessionState, session: Session) -> Session:

@@ -30,8 +30,8 @@ def apply_view(state: SessionState, session: Session, turn: Turn, event: ViewEve
             return replace(state, turn=replace(turn, narrowed=Narrowed(first, reason, bare)))
         case ev.WindowLearned(tokens=tokens, window=window):
             session = with_window(session, window)
-            most = min(session.most or tokens, tokens or session.most)
-            return replace(state, session=replace(session, most=most))
+            refused = min(session.refused_tokens or tokens, tokens or session.refused_tokens)
+            return replace(state, session=replace(session, refused_tokens=refused))
         case _:
             assert_never(event)
 
@@ -40,8 +40,8 @@ def with_window(session: Session, window: int) -> Session:
     """What was too long for a model says nothing of another."""
     if not window:
         return session
-    most = session.most if session.window in (0, window) else 0
-    return replace(session, window=window, most=most)
+    refused = session.refused_tokens if session.window in (0, window) else 0
+    return replace(session, window=window, refused_tokens=refused)
 
 
 def settled_view(session: Session, turn: Turn) -> Session:

@@ -79,7 +79,7 @@ def _session_faults(state: SessionState) -> Iterable[str]:
         usage = session.usage
         if min(usage.prompt, usage.completion, usage.cost) < 0:
             yield "usage is negative"
-        if min(session.settled, session.window, session.most, session.overhead) < 0:
+        if min(session.settled, session.window, session.refused_tokens, session.overhead) < 0:
             yield "the context is smaller than nothing"
         if session.compaction is not None and session.compaction.attempt < 0:
             yield "a compaction counts backwards"

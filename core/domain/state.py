@@ -180,8 +180,8 @@ class Session(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     has found it smaller since."""
     window: int = 0
     """Tokens that the model takes, as far as it was told; 0 when it was not."""
-    most: int = 0
-    """Tokens that the provider was seen not to take; 0 when it took all."""
+    refused_tokens: int = 0
+    """The least that the provider refused as too long; 0 when it took all."""
     overhead: int = 0
     """Tokens of the system prompt and the tools, as the provider counts them."""
     scale: float = 1.0

@@ -35,7 +35,11 @@ def fits(state: SessionState, size: RequestSize, policy: Policy) -> bool:
 
 def _proved(session: Session | None, window: int) -> int:
     """What is left of it by what was refused."""
-    return min(window, int(session.most * FITS)) if session and session.most else window
+    return (
+        min(window, int(session.refused_tokens * FITS))
+        if session and session.refused_tokens
+        else window
+    )
 
 
 def may_fit(size: RequestSize, policy: Policy) -> bool:

@@ -242,7 +242,7 @@ def test_what_is_learnt_of_the_window_is_in_the_providers_tokens() -> None:
     refused = world.size()
     world.fails("too_long")
 
-    assert session(world).most == 2 * refused.counted
+    assert session(world).refused_tokens == 2 * refused.counted
 
 
 def test_what_was_too_long_once_is_asked_of_a_model_that_takes_more() -> None:
