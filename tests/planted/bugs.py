@@ -63,9 +63,9 @@ BUGS = (
     ),
     Bug(
         "compaction counts entries and splits calls from results",
-        "core/domain/fold.py",
-        "tuple(entry for entry in _session(state).entries if entry.turn >= event.first_turn)",
-        "_session(state).entries[-4:]",
+        "core/domain/fold_context.py",
+        "    kept = tuple(entry for entry in session.entries if not _leaves(entry, event))\n",
+        "    kept = session.entries[-4:]\n",
     ),
     Bug(
         "the message is taken before the reset",

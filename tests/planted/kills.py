@@ -64,7 +64,7 @@ KILL_BUGS = (
         edits=(
             Edit(
                 "core/domain/outputs.py",
-                "            return [_answer(state.key, turn, event, seq)]\n",
+                "            return [_answer(state, turn, event, seq)]\n",
                 "            return []\n",
             ),
             Edit(
@@ -195,8 +195,8 @@ KILL_BUGS = (
             ),
             Edit(
                 "core/runtime/admission.py",
-                "import Draft, start_next\n",
-                "import Draft, ensure_session, expiry, start_next\n",
+                "from core.domain.lifecycle import start_next\n",
+                "from core.domain.lifecycle import ensure_session, expiry, start_next\n",
             ),
         ),
     ),
