@@ -393,7 +393,7 @@ SCENARIOS = (
         about="the window fills, and older turns are summed up when a turn has ended",
         play=compacting_behind,
         wishes=Wishes(answered=STORIES, said=(SUMMED_UP, KNOWN)),
-        environment={"CONTEXT_WINDOW": "1500"},
+        environment={"CONTEXT_WINDOW": "1600"},
     ),
     Scenario(
         name="a summary before the answer",
