@@ -68,6 +68,24 @@ BUGS = (
         "    kept = session.entries[-4:]\n",
     ),
     Bug(
+        "a summary takes the results of the open turn along",
+        "core/domain/fold_context.py",
+        "return entry.turn < event.first_turn",
+        'return entry.turn < event.first_turn or entry.kind == "tool"',
+    ),
+    Bug(
+        "a summary that fails takes turns along",
+        "core/domain/fold_context.py",
+        "failed = _with(state, session, compaction=None,",
+        "failed = _with(state, session, entries=session.entries[-4:], compaction=None,",
+    ),
+    Bug(
+        "an undone compaction brings nothing back",
+        "core/domain/fold_context.py",
+        "entries=(*older, *session.replaced, *newer)",
+        "entries=(*older, *newer)",
+    ),
+    Bug(
         "the message is taken before the reset",
         "core/domain/decide.py",
         "    ensure_session(draft, wish.inbound.address)\n"

@@ -175,8 +175,13 @@ def test_the_progress_of_the_open_request_is_whole_in_every_view() -> None:
     for number in range(3):
         world.replies(f"<step{number}>", *calls("look"))
         world.runs("c1", f"<t{number}>")
+    world.finds_too_long()
+    world.compacts()
+    world.summarizes(SUMMARY)
+    assert SUMMARY in users(world)
 
     while world.turn:
+        assert "<m5>" in users(world)
         replies = [m.text for m in world.request().messages if isinstance(m, AssistantMessage)]
         results = [m.text for m in world.request().messages if isinstance(m, ToolMessage)]
         assert replies[-3:] == ["<step0>", "<step1>", "<step2>"]

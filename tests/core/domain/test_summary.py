@@ -156,6 +156,16 @@ def test_no_word_of_the_conversation_ends_it() -> None:
     assert all(f"## {name}" in INSTRUCTIONS for name in (*SECTIONS, GONE))
 
 
+def test_what_was_done_is_asked_for_and_outlives_what_else_was_said() -> None:
+    assert "## Done, with results\n" in INSTRUCTIONS
+    assert "so that nobody does it again" in INSTRUCTIONS
+    talk = "\n".join(f"- open {n} {'x' * 90}" for n in range(90))
+
+    summary = merged("", f"## Open\n{talk}\n## Done, with results\n- paid bill 7: ok", MOST)
+
+    assert "## Done, with results\n- paid bill 7: ok" in summary
+
+
 def test_a_wish_is_handed_on_but_not_at_any_length() -> None:
     request = summary_request("", "hi", "the names " * 5_000, MOST)
 
