@@ -193,15 +193,18 @@ def _paired(view: View, bodies: Bodies) -> list[ChatMessage]:
 
 
 def _in_order(view: View, bodies: Bodies) -> Iterator[ev.Recorded]:
-    """A pin stands where it was pinned, or in front when what was said there has left: so what
-    comes before it stays as it is."""
-    pins = list(view.pins)
+    """A pin stands where it was pinned, behind what was shown then, though a message that waited
+    is older than it; or in front when what was said there has left. So what comes before it stays
+    as it is."""
+    shown = {entry.seq for entry in view.entries}
+    pins = [pin for pin in view.pins if pin.behind not in shown]
     for entry in view.entries:
         if entry.kind != "summary":
             while pins and pins[0].seq < entry.seq:
                 yield _as_event(pins.pop(0))
         if entry.seq in bodies:
             yield bodies[entry.seq]
+        yield from (_as_event(pin) for pin in view.pins if pin.behind == entry.seq)
     yield from map(_as_event, pins)
 
 

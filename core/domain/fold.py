@@ -163,7 +163,8 @@ def _apply_anywhere(
         case ev.StrangerRefused(told=told):
             return replace(state, refused_at=at) if told else state
         case ev.Pinned(text=text):
-            pin = Pin(state.seq, text, estimate_tokens(text))
+            last = state.session.entries[-1].seq if state.session and state.session.entries else 0
+            pin = Pin(state.seq, text, estimate_tokens(text), last)
             return replace(state, pins=(*state.pins, pin))
         case ev.Unpinned(pin=seq):
             return replace(state, pins=tuple(pin for pin in state.pins if pin.seq != seq))

@@ -143,6 +143,8 @@ class Pin(msgspec.Struct, frozen=True):
     seq: int
     text: str
     tokens: int
+    behind: int = 0
+    """The entry that was the last one then; 0 for none."""
 
 
 class Session(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -82,3 +82,18 @@ def test_pictures_leave_several_at_once_and_between_that_nothing_changes() -> No
     assert changed == fewer
     assert 0 < sum(changed) <= TURNS // 6
     assert set(many[MOST_PICTURES:]) == set(range(PICTURES_KEPT, MOST_PICTURES + 1))
+
+
+def test_a_message_that_waited_comes_behind_what_was_pinned_meanwhile() -> None:
+    world = World(Policy(busy_mode="steer"))
+    world.says("do it")
+    world.says("and be quick")
+    world.pins("my name is Ada")
+    before = sends(world)
+    world.fails("try_again", retry_after=20.0)
+    world.passes(20.0)
+    world.wakes()
+
+    after = sends(world)
+    assert "my name is Ada" in str(before) and "and be quick" in str(after)
+    assert after != before and follows(before, after)
