@@ -13,8 +13,20 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks import crowd, disk, flushes, restore, steps
-from benchmarks.report import Measured, as_markdown, lines, write_into
+from benchmarks import counting, crowd, disk, flushes, life, restore, steps
+from benchmarks.report import (
+    BEGIN,
+    END,
+    LIFE_BEGIN,
+    LIFE_END,
+    Line,
+    Lived,
+    Measured,
+    as_markdown,
+    life_lines,
+    lines,
+    write_into,
+)
 from benchmarks.talk import MESSAGES_A_TURN, STEPS_A_TURN, taped
 
 
@@ -27,10 +39,24 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
     turns: int = 6
     crowd_rounds: int = 5
     restore_rounds: int = 25
+    life: int = 10_000
+    span: int = 1_000
+    window: int = 8_000
+    counted: tuple[int, ...] = (8_000, 100_000)
+    count_rounds: int = 5
 
 
 QUICK = Sizes(
-    history=(0, 8, 40), step_rounds=2, people=3, turns=2, crowd_rounds=1, restore_rounds=2
+    history=(0, 8, 40),
+    step_rounds=2,
+    people=3,
+    turns=2,
+    crowd_rounds=1,
+    restore_rounds=2,
+    life=72,
+    span=24,
+    counted=(100, 1_000),
+    count_rounds=1,
 )
 
 
@@ -38,19 +64,43 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="small sizes: only shows that it runs")
     parser.add_argument("--folder", type=Path, default=Path("build"), help="on the disk to measure")
-    parser.add_argument("--write", type=Path, metavar="FILE", help="put the table into this page")
+    parser.add_argument("--write", type=Path, metavar="FILE", help="put the tables into this page")
+    parser.add_argument("--only", choices=tuple(TABLES), help="one of the two tables")
     options = parser.parse_args(arguments)
     options.folder.mkdir(parents=True, exist_ok=True)
-    before = os.getloadavg()[0]
+    sizes = QUICK if options.quick else Sizes()
     with tempfile.TemporaryDirectory(prefix="benchmark-", dir=options.folder) as folder:
-        found = asyncio.run(measure(Path(folder), QUICK if options.quick else Sizes()))
-    remarks = [*_where(), f"Load average {before:.2f} before, {os.getloadavg()[0]:.2f} after."]
+        for name, (work, begin, end) in TABLES.items():
+            if options.only not in (None, name):
+                continue
+            before = os.getloadavg()[0]
+            rows = asyncio.run(work(Path(folder), sizes))
+            text = as_markdown(rows, _remarks(options, before))
+            print(text)
+            if options.write:
+                write_into(options.write, text, begin, end)
+
+
+async def of_steps(folder: Path, sizes: Sizes) -> list[Line]:
+    return lines(await measure(folder, sizes))
+
+
+async def of_life(folder: Path, sizes: Sizes) -> list[Line]:
+    return life_lines(await live(folder, sizes))
+
+
+TABLES = {"steps": (of_steps, BEGIN, END), "life": (of_life, LIFE_BEGIN, LIFE_END)}
+
+
+def _remarks(options: argparse.Namespace, before: float) -> list[str]:
+    only = f" --only {options.only}" if options.only else ""
+    remarks = [
+        *_where(f"python -m benchmarks{only}"),
+        f"Load average {before:.2f} before, {os.getloadavg()[0]:.2f} after.",
+    ]
     if options.quick:
         remarks.append("Small sizes, to see that it runs: the numbers below mean nothing.")
-    text = as_markdown(lines(found), remarks)
-    print(text)
-    if options.write:
-        write_into(options.write, text)
+    return remarks
 
 
 async def measure(folder: Path, sizes: Sizes) -> Measured:
@@ -69,18 +119,26 @@ async def measure(folder: Path, sizes: Sizes) -> Measured:
     return Measured(steps=alone, crowd=many, flushes=flushed, disk=used, restore=restored)
 
 
+async def live(folder: Path, sizes: Sizes) -> Lived:
+    _say("a long conversation")
+    lived = await life.measure(folder, sizes.life, sizes.span, sizes.window)
+    _say("counting tokens")
+    counted = await counting.measure(sizes.counted, sizes.count_rounds)
+    return Lived(life=lived, counting=counted)
+
+
 def _say(what: str) -> None:
     print(f"measuring {what} …", file=sys.stderr)
 
 
-def _where() -> list[str]:
+def _where(command: str) -> list[str]:
     cpu = platform.processor() or platform.machine()
     for line in _read("/proc/cpuinfo"):
         if line.startswith("model name"):
             cpu = line.partition(":")[2].strip()
             break
     return [
-        f"{datetime.now(UTC):%Y-%m-%d}, `python -m benchmarks`.",
+        f"{datetime.now(UTC):%Y-%m-%d}, `{command}`.",
         f"{os.cpu_count()} cores of {cpu}; {platform.system()} {platform.release()}.",
         f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}.",
     ]

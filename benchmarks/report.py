@@ -6,17 +6,20 @@ The aims are the project's own; a missed one is shown, and fails nothing.
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
+from benchmarks.counting import CountTimes
 from benchmarks.crowd import CrowdRates
 from benchmarks.disk import DiskUse
 from benchmarks.flushes import Flushes
+from benchmarks.life import Cost, LifeCost, Stage
 from benchmarks.restore import RestoreTimes
 from benchmarks.steps import StepTimes
 
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
-_MARKED = re.compile(f"(?<={BEGIN}\n).*(?={END})", re.DOTALL)
+LIFE_BEGIN, LIFE_END = "<!-- long life measured: begin -->", "<!-- long life measured: end -->"
 
 
 class Measured(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,6 +28,11 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     flushes: Flushes
     disk: DiskUse
     restore: RestoreTimes
+
+
+class Lived(msgspec.Struct, frozen=True, kw_only=True):
+    life: LifeCost
+    counting: dict[int, CountTimes]
 
 
 class Line(msgspec.Struct, frozen=True):
@@ -136,6 +144,50 @@ def _within(took: float) -> tuple[str, str, str, str, bool]:
     return _milli(took), "", "", "≤ 20 ms", took <= 0.02
 
 
+def life_lines(found: Lived) -> list[Line]:
+    life = found.life
+    stages = {"first": life.first, "middle": life.middle, "last": life.last}
+    return [
+        *(
+            line
+            for name, stage in stages.items()
+            for line in _stage(f"{name} {life.span:,} messages", stage)
+        ),
+        _flat([stage.turn.cpu for stage in stages.values() if stage.turn]),
+        Line(f"summaries in {life.messages:,} messages", f"{life.summaries:,}"),
+        *(
+            line
+            for tokens, took in found.counting.items()
+            for line in (
+                Line(f"counting {tokens:,} tokens, first time", _milli(took.first)),
+                Line("… once more", _milli(took.again)),
+            )
+        ),
+    ]
+
+
+def _stage(where: str, found: Stage) -> list[Line]:
+    return [
+        Line(f"a turn, {where}: processor", _cost(found.turn, "cpu")),
+        Line("… until it is sent", _cost(found.turn, "wall")),
+        Line("… with a summary: processor", _cost(found.summed_up, "cpu")),
+        Line("… largest snapshot", f"{found.snapshot / 1000:.1f} KB"),
+    ]
+
+
+def _flat(processor: Sequence[float]) -> Line:
+    """Of the processor's time, since a busy machine has no share in it."""
+    what, aim = "dearest of these turns over cheapest", "≤ 20 %"
+    if not processor:
+        return Line(what, "not measured here", aim=aim)
+    spread = max(processor) / min(processor) - 1
+    return Line(what, f"+{spread:.0%}", aim=aim, met=spread <= 0.2)
+
+
+def _cost(found: Cost | None, which: Literal["cpu", "wall"]) -> str:
+    return _milli(getattr(found, which)) if found else "not measured here"
+
+
 def _micro(seconds: float) -> str:
     return f"{seconds * 1e6:,.0f} µs"
 
@@ -150,6 +202,7 @@ _MET = {True: "yes", False: "no", None: ""}
 
 def as_markdown(rows: Sequence[Line], remarks: Sequence[str]) -> str:
     table = [_HEAD, *((*msgspec.structs.astuple(row)[:-1], _MET[row.met]) for row in rows)]
+    table = [list(row) for row in zip(*_used(table), strict=True)]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     padded = [[cell.ljust(w) for cell, w in zip(row, widths, strict=True)] for row in table]
     padded.insert(1, ["-" * width for width in widths])
@@ -157,9 +210,16 @@ def as_markdown(rows: Sequence[Line], remarks: Sequence[str]) -> str:
     return "\n".join([*(f"- {remark}" for remark in remarks), "", body, ""])
 
 
-def write_into(document: Path, text: str) -> None:
+def _used(table: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
+    """The columns that say anything under their head."""
+    columns = list(zip(*table, strict=True))
+    return [column for column in columns if any(column[1:])]
+
+
+def write_into(document: Path, text: str, begin: str = BEGIN, end: str = END) -> None:
     """Raises ValueError where the document has no place for it."""
-    changed, count = _MARKED.subn(lambda _: text, document.read_text())
+    marked = re.compile(f"(?<={re.escape(begin)}\n).*(?={re.escape(end)})", re.DOTALL)
+    changed, count = marked.subn(lambda _: text, document.read_text())
     if count != 1:
-        raise ValueError(f"{document} has no lines {BEGIN} and {END}")
+        raise ValueError(f"{document} has no lines {begin} and {end}")
     document.write_text(changed)

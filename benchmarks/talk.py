@@ -103,6 +103,12 @@ class Tape(MemoryStore):
         return 0
 
 
+def some_text(dice: random.Random) -> str:
+    length = dice.randint(*TEXT_LENGTH)
+    begin = dice.randrange(len(_BOOK) - length)
+    return _BOOK[begin : begin + length]
+
+
 def sessions_on(store: SessionStore, clock: Ticks) -> Sessions:
     channels: Mapping[str, Channel] = {"chat": PlainText()}
     return Sessions(store, channels, Policy(), clock, Holder("benchmark"))
@@ -153,9 +159,7 @@ class Talk:
         return Usage(self._dice.randrange(1_000, 20_000), self._dice.randrange(50, 500), 0.0123)
 
     def _text(self) -> str:
-        length = self._dice.randint(*TEXT_LENGTH)
-        begin = self._dice.randrange(len(_BOOK) - length)
-        text = _BOOK[begin : begin + length]
+        text = some_text(self._dice)
         self.payload += len(text.encode())
         return text
 

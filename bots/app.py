@@ -11,7 +11,7 @@ import structlog
 from bots.bookmarks import StoredBookmarks
 from bots.clock import claim_code, short_id
 from bots.metrics import Reading, metrics_route
-from bots.model import build_model, build_transcriber, chosen
+from bots.model import build_model, build_summary_model, build_transcriber, chosen
 from bots.platforms import Adapter, Platform, Site
 from bots.settings import Settings
 from bots.web import Server, make_server
@@ -27,11 +27,14 @@ from core.plugins import discover
 from core.ports import Channel, Clock, Model, Store, Tool
 from core.runtime.access import Access
 from core.runtime.admission import Admission
-from core.runtime.agent import Agent, Outside
+from core.runtime.agent import Agent
 from core.runtime.aside import Aside
+from core.runtime.budget import Budget
+from core.runtime.compactor import Compactor
 from core.runtime.delivery import Delivery
 from core.runtime.holder import Holder
 from core.runtime.limiter import Limiter
+from core.runtime.outside import Outside
 from core.runtime.recovery import Recovery
 from core.runtime.retrying import insist
 from core.runtime.sessions import Sessions
@@ -114,6 +117,9 @@ class Service:
         self.adapters = self._build_adapters(commands)
         channels: dict[str, Channel] = {n: a.channel for n, a in self.adapters.items()}
         self.model = ground.model or build_model(settings, ground.environment, self._clock)
+        self.summary_model = build_summary_model(
+            settings, ground.environment, self._clock, self.model
+        )
         self.transcriber = build_transcriber(settings, ground.environment, self._clock)
         policy = settings.policy(self.model.name)
         owner = short_id()
@@ -124,33 +130,34 @@ class Service:
         self._aside = aside = Aside(
             self._sessions, self._store, QuarantineFolder(self._store, folder, self._clock)
         )
-        self._admission = Admission(self._sessions, self._access, commands, aside)
+        budget = Budget(self._store, self._sessions, self._clock)
+        self._admission = Admission(self._sessions, self._access, commands, aside, budget)
         limiter = Limiter(self._clock, {n: p.paces for n, p in ground.platforms.items()})
-        self._agent = Agent(
-            self._sessions,
-            Outside(
-                outbox=self._store,
-                channels=channels,
-                model=self.model,
-                toolbox=Toolbox(self._tools(), self._clock, short_id),
-                reader=FileReader(
-                    channels, self._store, self._clock, settings.limits, self.transcriber
-                ),
-                limiter=limiter,
-                clock=self._clock,
-                holder=holder,
-                aside=aside,
+        outside = Outside(
+            outbox=self._store,
+            channels=channels,
+            model=self.model,
+            summarizer=self.summary_model,
+            toolbox=Toolbox(self._tools(), self._clock, short_id, policy, self._sessions.artifact),
+            reader=FileReader(
+                channels, self._store, self._clock, settings.limits, self.transcriber
             ),
+            limiter=limiter,
+            clock=self._clock,
+            holder=holder,
+            aside=aside,
+            budget=budget,
         )
+        self._agent = Agent(self._sessions, outside)
+        self._compactor = Compactor(self._sessions, outside)
         self._delivery = Delivery(
             self._store, channels, limiter, self._clock, Holder(owner, ground.lease * CLAIM_LEASES)
         )
         self._sessions.subscribe(self._agent.reconcile)
+        self._sessions.subscribe(self._compactor.reconcile)
         self._sessions.subscribe(lambda state: self._delivery.nudge())
-        self._recovery = Recovery(
-            self._sessions, self._store, aside, self._clock, self._agent.working
-        )
-        jobs = Jobs(self._sessions, self._recovery, self._store, self._clock, self._agent.working)
+        self._recovery = Recovery(self._sessions, self._store, aside, self._clock, self._working)
+        jobs = Jobs(self._sessions, self._recovery, self._store, self._clock, self._working)
         self._keeper = Ticker(((jobs.renew_leases, ground.lease / 3),))
         self._audit = Audit(self._store)
         self._ticker = Ticker(
@@ -174,6 +181,9 @@ class Service:
             public_url=ground.settings.public_url.rstrip("/"),
         )
         return build_adapters(ground.platforms, ground.environment, site)
+
+    def _working(self) -> tuple[str, ...]:
+        return tuple({*self._agent.working(), *self._compactor.working()})
 
     def _tools(self) -> Mapping[str, Tool]:
         if self._ground.tools is not None:
@@ -220,7 +230,8 @@ class Service:
         for adapter in self.adapters.values():
             await adapter.stop()
         self._ticker.stop()
-        await self._agent.drain(self._ground.settings.drain_seconds)
+        seconds = self._ground.settings.drain_seconds
+        await asyncio.gather(self._agent.drain(seconds), self._compactor.drain(seconds))
         self._keeper.stop()
         await self._end_tasks()
         await self._last_write(self._recovery.interrupt(tuple(self._sessions.unfinished)))
@@ -230,8 +241,9 @@ class Service:
         await self._last_write(self._write_signs())
         for adapter in self.adapters.values():
             await adapter.close()
-        if isinstance(self.model, LiteLLMModel):
-            await self.model.close()
+        for model in {self.model, self.summary_model}:
+            if isinstance(model, LiteLLMModel):
+                await model.close()
         if self.transcriber is not None:
             await self.transcriber.close()
         log.info("stopped")
@@ -243,8 +255,8 @@ class Service:
             log.warning("stopped without a last write; the next start recovers", error=str(error))
 
     async def quiet(self) -> None:
-        """Returns when no turn is at work."""
-        while self._agent.working():
+        """Returns when no turn is at work, and nothing is being summed up."""
+        while self._working():
             await self._clock.sleep(QUIET_SECONDS)
 
     async def _end_tasks(self) -> None:
@@ -262,9 +274,14 @@ class Service:
         async with asyncio.timeout(WRITE_SECONDS):
             ready, _ = await self.readiness()
             undelivered = await self._store.undelivered()
+            spent = await self._store.spent_in_all()
         health = {name: adapter.health() for name, adapter in self.adapters.items()}
         return Reading(
-            ready=ready, ledger=self._audit.ledger, undelivered=undelivered, health=health
+            ready=ready,
+            ledger=self._audit.ledger,
+            undelivered=undelivered,
+            health=health,
+            spent=spent,
         )
 
     async def readiness(self) -> tuple[bool, dict[str, Any]]:

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 import msgspec
 from prometheus_client import CollectorRegistry
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 from prometheus_client.registry import Collector
 from starlette.requests import Request
@@ -16,6 +16,7 @@ from starlette.routing import Route
 
 from bots.platforms import Health
 from core.domain.ledger import Ledger
+from core.domain.messages import Usage
 from core.errors import StorageError
 
 OUTBOX_STATES = ("pending", "sending", "unknown", "failed")
@@ -31,6 +32,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     ledger: Mapping[str, Ledger]
     undelivered: Mapping[str, Mapping[str, int]]
     health: Mapping[str, Health]
+    spent: Mapping[str, Usage] = {}
 
 
 class _Gauges(Collector):
@@ -65,12 +67,31 @@ class _Gauges(Collector):
         yield messages
         yield balanced
         yield outbox
+        yield from self._costs()
         yield from self._signs()
         yield GaugeMetricFamily(
             "stillhere_ready",
             "1 if this process takes messages and answers them.",
             value=reading.ready,
         )
+
+    def _costs(self) -> Iterable[Metric]:
+        tokens = CounterMetricFamily(
+            "stillhere_tokens",
+            "Tokens as the models' providers count them; cached ones are among the prompt's.",
+            labels=("platform", "kind"),
+        )
+        dollars = CounterMetricFamily(
+            "stillhere_cost_dollars",
+            "What models cost in US dollars, as far as their prices are known.",
+            labels=("platform",),
+        )
+        for platform, usage in self._reading.spent.items():
+            for kind in ("prompt", "completion", "cached"):
+                tokens.add_metric((platform, kind), getattr(usage, kind))
+            dollars.add_metric((platform,), usage.cost)
+        yield tokens
+        yield dollars
 
     def _signs(self) -> Iterable[Metric]:
         well = GaugeMetricFamily(

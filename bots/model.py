@@ -8,7 +8,7 @@ from core.models.choice import DEMO, Choice, choose
 from core.models.demo import DemoModel
 from core.models.litellm import LiteLLMModel, Options
 from core.models.litellm_speech import LiteLLMTranscriber, SpeechOptions
-from core.ports import Clock
+from core.ports import Clock, Model
 
 
 def chosen(settings: Settings, environment: Mapping[str, str]) -> Choice:
@@ -20,13 +20,27 @@ def build_model(
 ) -> DemoModel | LiteLLMModel:
     name = chosen(settings, environment).name
     if name == DEMO:
-        return DemoModel(clock.sleep)
+        return DemoModel(clock.sleep, settings.context_window)
     options = Options(
         name=name,
         fallbacks=settings.model_fallbacks,
         sees=settings.sees,
+        window=settings.context_window,
         secrets=tuple(secrets_of(environment, frozenset())),
     )
+    return LiteLLMModel(options, clock.sleep, random.Random())  # noqa: S311 (jitter)
+
+
+def build_summary_model(
+    settings: Settings, environment: Mapping[str, str], clock: Clock, model: Model
+) -> Model:
+    """The same one, where no other is named."""
+    if settings.summary_model in ("", model.name):
+        return model
+    if settings.summary_model == DEMO:
+        return DemoModel(clock.sleep)
+    secrets = tuple(secrets_of(environment, frozenset()))
+    options = Options(name=settings.summary_model, secrets=secrets)
     return LiteLLMModel(options, clock.sleep, random.Random())  # noqa: S311 (jitter)
 
 

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, SecretStr, ValidationError
 from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-from core.domain.policy import BusyMode, Durability, Policy
+from core.domain.policy import BusyMode, Durability, Policy, Strategy
 from core.errors import ConfigurationError
 from core.files.limits import Limits
 
@@ -87,7 +87,14 @@ class Settings(BaseSettings):
     model_sees: Annotated[Literal["auto", "yes", "no"], BeforeValidator(_lower)] = Field(
         default="auto", description="auto, yes or no"
     )
+    summary_model: str = ""
     transcribe_model: str = ""
+    context_strategy: Annotated[Strategy, BeforeValidator(_lower)] = Field(
+        default="auto", description="full, window, compact or auto"
+    )
+    context_window: int = Field(
+        default=0, ge=0, description="a number of tokens, or 0 for what the model takes"
+    )
     system_prompt: str = Policy().system_prompt
     attachment_max_bytes: int = Field(
         default=Limits().attachment_bytes, ge=0, description="a number of bytes, 0 or more"
@@ -128,6 +135,15 @@ class Settings(BaseSettings):
     )
     turn_max_steps: int = Field(default=50, ge=1, description="a whole number, 1 or more")
     turn_max_attempts: int = Field(default=5, ge=1, description="a whole number, 1 or more")
+    daily_usd_per_user: float = Field(
+        default=0, ge=0, allow_inf_nan=False, description="an amount of US dollars, 0 for no limit"
+    )
+    daily_tokens_per_user: int = Field(
+        default=0, ge=0, description="a number of tokens, 0 for no limit"
+    )
+    daily_usd: float = Field(
+        default=0, ge=0, allow_inf_nan=False, description="an amount of US dollars, 0 for no limit"
+    )
     log_level: Annotated[Literal["DEBUG", "INFO", "WARNING", "ERROR"], BeforeValidator(_upper)] = (
         Field(default="INFO", description="DEBUG, INFO, WARNING or ERROR")
     )
@@ -160,11 +176,16 @@ class Settings(BaseSettings):
             model=model,
             system_prompt=self.system_prompt,
             busy_mode=self.busy_mode,
+            strategy=self.context_strategy,
+            context_window=self.context_window or Policy().context_window,
             durability=self.durability,
             idle_reset=self.idle_reset_minutes * 60 or None,
             daily_reset_at=self.daily_reset_at,
             turn_max_steps=self.turn_max_steps,
             turn_max_attempts=self.turn_max_attempts,
+            daily_usd_per_user=self.daily_usd_per_user,
+            daily_tokens_per_user=self.daily_tokens_per_user,
+            daily_usd=self.daily_usd,
         )
 
 

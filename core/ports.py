@@ -4,7 +4,7 @@ All times are UTC. Every method raises what it names and nothing else.
 """
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any, Literal, Protocol
 
 import msgspec
@@ -20,9 +20,12 @@ from core.domain.messages import (
     ModelRequest,
     OutboxMessage,
     Part,
+    RequestSize,
     ToolSpec,
+    Usage,
 )
 from core.domain.outputs import AccessGrant, InboxId, Outcome, Timer
+from core.domain.spending import Mark, Meter, Spent
 from core.domain.state import SessionState
 
 Platforms = frozenset[str] | None
@@ -53,7 +56,8 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
     ``inbox`` included; a row is pending until then. ``owed`` is how many messages of its user the
     session still has to answer after ``log``. With a ``lease`` the session is taken, or kept, for
     its owner; with None the lease stays as it is, and it is let go when ``open_turn`` is False.
-    ``snapshot`` is the state after ``log``, to be cached.
+    ``snapshot`` is the state after ``log``, to be cached. What was ``spent`` is added to what was
+    before; a mark that is there already stays.
     """
 
     key: str
@@ -73,6 +77,8 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
     artifacts: tuple[Artifact, ...] = ()
     lease: Lease | None = None
     snapshot: SessionState | None = None
+    spent: tuple[Spent, ...] = ()
+    marks: tuple[Mark, ...] = ()
 
 
 class Stored(msgspec.Struct, frozen=True):
@@ -327,6 +333,26 @@ class Directory(Protocol):
         ...
 
 
+class Spending(Protocol):
+    """What models cost, as the commits that spent it say; by days of UTC. Raises StorageError."""
+
+    async def meter(self, day: date, platform: str, person: str) -> Meter:
+        """The marks are the person's and the whole service's."""
+        ...
+
+    async def spent(self, platform: str, person: str, first: date, last: date) -> Usage:
+        """From ``first`` to ``last``, both included."""
+        ...
+
+    async def spent_most(self, day: date, limit: int = 5) -> tuple[Spent, ...]:
+        """Those who spent most; most dollars first, then most tokens."""
+        ...
+
+    async def spent_in_all(self) -> Mapping[str, Usage]:
+        """By platform, since there is a database. It does not cost more with the days."""
+        ...
+
+
 class Files(Protocol):
     """Pictures as models are shown them, once however often they come. Raises StorageError."""
 
@@ -339,7 +365,7 @@ class Files(Protocol):
         ...
 
 
-class Store(SessionStore, Outbox, Timers, Directory, Files, Protocol):
+class Store(SessionStore, Outbox, Timers, Directory, Spending, Files, Protocol):
     """One database behind all of them, so that a commit can span them."""
 
     async def close(self) -> None: ...
@@ -352,6 +378,11 @@ OnText = Callable[[str], None]
 class Model(Protocol):
     @property
     def name(self) -> str: ...
+
+    async def measure(self, request: ModelRequest) -> RequestSize:
+        """What it is by the model's own tokenizer, as far as that is known, and what the model
+        takes; ``estimated`` is not its to say. It blocks nobody, and never raises."""
+        ...
 
     async def complete(self, request: ModelRequest, on_text: OnText) -> ModelReply | ModelFailure:
         """A failure is a value, never an error. A reply is whole or there is none. Retries of its
@@ -369,7 +400,9 @@ class Transcriber(Protocol):
 class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
     """``call_key`` names this call for ever; an idempotent tool hands it to its service.
 
-    ``progress`` shows a line to the user while the tool runs, best effort.
+    ``progress`` shows a line to the user while the tool runs, best effort. ``artifact`` reads the
+    whole of a result of this conversation that was cut, None for any other; ``most`` is how many
+    bytes of UTF-8 the model is shown of one.
     """
 
     key: str
@@ -378,6 +411,8 @@ class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
     now: Callable[[], datetime]
     sleep: Callable[[float], Awaitable[None]]
     progress: Callable[[str], None]
+    artifact: Callable[[str], Awaitable[str | None]]
+    most: int
     open_reminders: int = 0
 
 

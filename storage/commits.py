@@ -11,6 +11,7 @@ from storage.checks import Ground, Head
 from storage.engine import DialectName, insert, json_list, json_rows, upsert
 from storage.ledger import Moves, adding, settled_id
 from storage.rows import Prepared, Row
+from storage.spending import Bills
 from storage.tables import access, artifacts, events, inbox, outbox, snapshots, streams, timers
 
 _HEAD = tuple(Head.__struct_fields__)
@@ -59,6 +60,7 @@ class Commits:
         self._grant = upsert(dialect, access)
         self._artifact = insert(dialect, artifacts).on_conflict_do_nothing()
         self._count = adding(dialect)
+        self._bills = Bills(dialect)
 
     def apply(
         self, connection: sa.Connection, work: Sequence[Prepared], failed: Failed = ()
@@ -132,7 +134,9 @@ class Commits:
     def _write_counts(
         self, connection: sa.Connection, moves: Moves, stored: Sequence[Prepared]
     ) -> None:
-        """Last of all: who holds a row of counts waits for nobody any more."""
+        """Last of all: who holds a row of counts waits for nobody any more. They are taken in one
+        order in every process."""
+        self._bills.write(connection, stored)
         for prepared in stored:
             moves.add(prepared)
         rows = moves.rows()

@@ -70,7 +70,7 @@ class Moves:
     def move(self, platform: str, key: str, count: str, by: int = 1) -> None:
         """What is pending is not counted: the sessions know it."""
         if count != "pending":
-            self._counts[platform, _shard(key)][count] += by
+            self._counts[platform, shard_of(key)][count] += by
 
     def rows(self) -> list[Row]:
         """In one order in every process, so that two of them cannot wait for each other."""
@@ -85,7 +85,7 @@ def settled_id(row: Row) -> InboxId:
     return InboxId(row["of_platform"], row["of_account"], row["of_update_id"])
 
 
-def _shard(key: str) -> int:
+def shard_of(key: str) -> int:
     return zlib.crc32(key.encode(errors="surrogatepass")) % SHARDS
 
 

@@ -3,7 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Collection, Mapping
-from datetime import datetime
+from datetime import date, datetime
 from itertools import islice
 
 from msgspec.structs import asdict, replace
@@ -11,7 +11,8 @@ from msgspec.structs import asdict, replace
 from core.domain.events import Recorded, Role
 from core.domain.keys import aside_key, aside_name, key_of_aside, platform_of, platform_of_lane
 from core.domain.ledger import Ledger
-from core.domain.messages import OutboxMessage
+from core.domain.messages import OutboxMessage, Usage
+from core.domain.spending import Meter, Spent
 from core.errors import ConflictError, StillhereError, StorageError
 from core.ports import (
     AccessGrant,
@@ -35,6 +36,7 @@ from storage.ledger import Moves, added_up, counted, settled_id
 from storage.raw import SNAPSHOT
 from storage.reads import these, whole_log
 from storage.rows import Prepared, Row, claimed, prepare, preview_claimed, preview_row, timer
+from storage.spending_memory import SpendingInMemory
 
 
 class MemoryStore:
@@ -58,6 +60,7 @@ class MemoryStore:
         self._artifacts: dict[str, str] = {}
         self._facts: dict[str, str] = {}
         self._files: dict[str, bytes] = {}
+        self._spending = SpendingInMemory()
         self._closed = False
 
     async def close(self) -> None:
@@ -124,6 +127,7 @@ class MemoryStore:
         )
         for row in prepared.artifacts:
             self._artifacts.setdefault(row["id"], row["text"])
+        self._spending.add(prepared)
         if prepared.snapshot is not None:
             self._snapshots[key] = prepared.snapshot
         return self._numbers[key]
@@ -428,6 +432,22 @@ class MemoryStore:
             if many[row["key"]] > heads.get(row["key"], Head()).owed
         ]
         return tuple(found[:limit])
+
+    async def meter(self, day: date, platform: str, person: str) -> Meter:
+        await self._turn()
+        return self._spending.meter(day, clean(platform), clean(person))
+
+    async def spent(self, platform: str, person: str, first: date, last: date) -> Usage:
+        await self._turn()
+        return self._spending.spent(clean(platform), clean(person), first, last)
+
+    async def spent_most(self, day: date, limit: int = 5) -> tuple[Spent, ...]:
+        await self._turn()
+        return self._spending.most(day, limit)
+
+    async def spent_in_all(self) -> Mapping[str, Usage]:
+        await self._turn()
+        return self._spending.in_all()
 
     async def _turn(self) -> None:
         """Lets others go first, as a disk would; what follows happens at once."""

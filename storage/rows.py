@@ -8,12 +8,17 @@ import msgspec
 
 from core.domain.events import Recorded
 from core.domain.messages import OutboxMessage, Part
+from core.domain.spending import Mark, Spent
 from core.domain.state import SCHEMA_VERSION, SessionState
 from core.errors import IllegalEventError
 from core.ports import AccessGrant, Claimed, Commit, InboxId, Lease, Outcome, Timer
 from storage.codec import Codec, clean, message, message_text, micros, moment, snapshot_text
 
 Row = dict[str, Any]
+
+NANO = 1_000_000_000
+MOST_TOKENS = 1_000_000_000
+MOST_DOLLARS = 1_000_000.0
 
 
 class Prepared(msgspec.Struct, frozen=True):
@@ -29,6 +34,8 @@ class Prepared(msgspec.Struct, frozen=True):
     access: list[Row]
     artifacts: list[Row]
     snapshot: Row | None
+    spent: list[Row]
+    marks: list[Row]
 
 
 def prepare(commit: Commit, codec: Codec) -> Prepared:
@@ -62,6 +69,8 @@ def prepare(commit: Commit, codec: Codec) -> Prepared:
         access=[_grant(grant) for grant in commit.access],
         artifacts=[{"id": clean(one.id), "text": clean(one.text)} for one in commit.artifacts],
         snapshot=None if commit.snapshot is None else _snapshot(commit.snapshot),
+        spent=[spent_row(spent) for spent in commit.spent],
+        marks=[_mark(mark) for mark in commit.marks],
     )
 
 
@@ -160,6 +169,29 @@ def _timer(timer: Timer) -> Row:
 
 def _grant(grant: AccessGrant) -> Row:
     return {"platform": clean(grant.platform), "user": clean(grant.user), "role": grant.role}
+
+
+def spent_row(spent: Spent) -> Row:
+    """A number that no model can cost is not believed: sums have to stay in a column."""
+    usage = spent.usage
+    return {
+        "day": spent.day.toordinal(),
+        "platform": clean(spent.platform),
+        "person": clean(spent.person),
+        "prompt": min(usage.prompt, MOST_TOKENS),
+        "completion": min(usage.completion, MOST_TOKENS),
+        "cached": min(usage.cached, MOST_TOKENS),
+        "nanodollars": round(min(usage.cost, MOST_DOLLARS) * NANO),
+    }
+
+
+def _mark(mark: Mark) -> Row:
+    return {
+        "day": mark.day.toordinal(),
+        "platform": clean(mark.platform),
+        "person": clean(mark.person),
+        "what": mark.what,
+    }
 
 
 def _snapshot(state: SessionState) -> Row | None:

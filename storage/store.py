@@ -1,7 +1,7 @@
 """The store on a database: everything that must be in one transaction is; never holds a state."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from datetime import datetime
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -9,7 +9,8 @@ import sqlalchemy as sa
 
 from core.domain.events import Recorded, Role
 from core.domain.ledger import Ledger
-from core.domain.messages import OutboxMessage
+from core.domain.messages import OutboxMessage, Usage
+from core.domain.spending import Meter, Spent
 from core.errors import StorageError
 from core.ports import (
     AccessGrant,
@@ -25,7 +26,7 @@ from core.ports import (
     Timer,
     Unowed,
 )
-from storage import deliveries, ledger, raw, reads
+from storage import deliveries, ledger, raw, reads, spending
 from storage.aside import Asides, Move
 from storage.codec import Codec, clean, micros
 from storage.commits import Commits
@@ -228,6 +229,20 @@ class SqlStore:
 
     async def unowed(self, limit: int = 20) -> tuple[Unowed, ...]:
         return await self._read(lambda connection: ledger.unowed(connection, limit))
+
+    async def meter(self, day: date, platform: str, person: str) -> Meter:
+        who = (clean(platform), clean(person))
+        return await self._read(lambda link: spending.meter(link, day, *who))
+
+    async def spent(self, platform: str, person: str, first: date, last: date) -> Usage:
+        who = (clean(platform), clean(person))
+        return await self._read(lambda link: spending.spent(link, *who, first, last))
+
+    async def spent_most(self, day: date, limit: int = 5) -> tuple[Spent, ...]:
+        return await self._read(lambda link: spending.most(link, day, limit))
+
+    async def spent_in_all(self) -> dict[str, Usage]:
+        return await self._read(spending.in_all)
 
     async def keep_file(self, data: bytes) -> str:
         self._require_open()

@@ -108,6 +108,43 @@ ledger = sa.Table(
 """Running counts of the inbox; a platform's are the sums over its shards, one of which alone means
 nothing. What is pending is ``streams.owed``: from another source, so that the two can disagree."""
 
+
+def _day() -> sa.Column[int]:
+    return sa.Column("day", sa.Integer, primary_key=True, autoincrement=False)
+
+
+spending = sa.Table(
+    "spending",
+    metadata,
+    _day(),
+    sa.Column("platform", sa.Text, primary_key=True),
+    sa.Column("person", sa.Text, primary_key=True),
+    *(_number(name) for name in ("prompt", "completion", "cached", "nanodollars")),
+    sqlite_with_rowid=False,
+)
+"""Money is counted in whole billionths of a dollar, so that sums are exact."""
+
+spending_sums = sa.Table(
+    "spending_sums",
+    metadata,
+    _day(),
+    sa.Column("platform", sa.Text, primary_key=True),
+    sa.Column("shard", sa.Integer, primary_key=True, autoincrement=False),
+    *(_number(name) for name in ("prompt", "completion", "cached", "nanodollars")),
+    sqlite_with_rowid=False,
+)
+"""Of all persons, in shards as the ledger is; day 0 is the sum over all days."""
+
+spending_marks = sa.Table(
+    "spending_marks",
+    metadata,
+    _day(),
+    sa.Column("platform", sa.Text, primary_key=True),
+    sa.Column("person", sa.Text, primary_key=True),
+    sa.Column("what", sa.Text, primary_key=True),
+    sqlite_with_rowid=False,
+)
+
 outbox = sa.Table(
     "outbox",
     metadata,

@@ -10,10 +10,10 @@ PAGE = ROOT / "docs/field.md"
 ROWS = {
     *(
         f"{group}{n}"
-        for group, last in {"L": 13, "D": 7, "S": 7, "X": 7}.items()
+        for group, last in {"L": 13, "D": 7, "S": 7, "X": 7, "R": 6}.items()
         for n in range(1, last + 1)
     ),
-    *("W2", "R1", "R2", "R6"),
+    "W2",
 }
 ROW = re.compile(r"^\| ([A-Z]\d+) \|(.*)\|$", re.MULTILINE)
 NAME = re.compile(r"`(tests/[\w/]+\.py)((?:::\w+)+)`")

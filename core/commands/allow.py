@@ -1,8 +1,8 @@
 """``/allow``: the owner lets someone in."""
 
 from core.commands.base import Command, CommandContext
+from core.domain.draft import Draft
 from core.domain.events import AccessChanged, Role
-from core.domain.lifecycle import Draft
 
 USAGE = (
     "Whom? `/{name} 12345` for a user id on this platform, or with the platform before it: "
@@ -20,8 +20,8 @@ def run(draft: Draft, context: CommandContext) -> str:
 
 def change_access(draft: Draft, context: CommandContext, role: Role, reply: str) -> str:
     """Of the one person whom the argument names; the owner stays the owner."""
-    platform, user = _who(context)
-    if not user or len(platform) + len(user) > LONGEST:
+    platform, user = who_is_named(context)
+    if not user:
         name = "allow" if role == "allowed" else "deny"
         return USAGE.format(name=name, platform=context.inbound.address.platform)
     who = f"{platform}:{user}"
@@ -31,13 +31,14 @@ def change_access(draft: Draft, context: CommandContext, role: Role, reply: str)
     return reply.format(who=who)
 
 
-def _who(context: CommandContext) -> tuple[str, str]:
-    """The platform and user that the argument names; an empty user for none or several.
+def who_is_named(context: CommandContext) -> tuple[str, str]:
+    """The platform and user that the argument names; an empty user for none or several, and for
+    one that nobody can have.
 
     An id alone is one of this platform, and of this workspace where it names none.
     """
     words = context.argument.split()
-    if len(words) != 1:
+    if len(words) != 1 or len(words[0]) > LONGEST:
         return "", ""
     platform, colon, user = words[0].partition(":")
     if colon:

@@ -4,9 +4,12 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
+from core.domain.draft import Draft
 from core.domain.events import Role
-from core.domain.lifecycle import Draft
 from core.domain.messages import Inbound
+from core.domain.spending import Bill
+
+PUT_ASIDE = "This conversation is put aside. /resume brings it back; then ask again."
 
 
 class CommandContext(msgspec.Struct, frozen=True, kw_only=True):
@@ -19,6 +22,8 @@ class CommandContext(msgspec.Struct, frozen=True, kw_only=True):
     claims: bool
     owner: str = ""
     commands: Mapping[str, "Command"]
+    bill: Bill | None = None
+    """For a command that asks for it."""
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,3 +33,4 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
     summary: str
     run: Callable[[Draft, CommandContext], str]
     owner_only: bool = False
+    asks_bill: bool = False

@@ -2,7 +2,7 @@
 
 from core.commands.allow import change_access
 from core.commands.base import Command, CommandContext
-from core.domain.lifecycle import Draft
+from core.domain.draft import Draft
 
 
 def run(draft: Draft, context: CommandContext) -> str:

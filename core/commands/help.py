@@ -1,7 +1,7 @@
 """``/help``: the commands, from the table that was found."""
 
 from core.commands.base import Command, CommandContext
-from core.domain.lifecycle import Draft
+from core.domain.draft import Draft
 
 
 def run(draft: Draft, context: CommandContext) -> str:

@@ -1,8 +1,9 @@
 """``/new``: close the session and open the next at once."""
 
 from core.commands.base import Command, CommandContext
+from core.domain.draft import Draft
 from core.domain.events import SessionClosed
-from core.domain.lifecycle import Draft, cancel_turn, describe_turn, open_session
+from core.domain.lifecycle import cancel_turn, describe_turn, open_session
 from core.domain.state import SessionState
 
 

@@ -1,8 +1,9 @@
 """``/resume``: reopen the session that was put aside, or closed last."""
 
 from core.commands.base import Command, CommandContext
+from core.domain.draft import Draft
 from core.domain.events import SessionReopened
-from core.domain.lifecycle import Draft, close_if_over
+from core.domain.lifecycle import close_if_over
 from core.domain.state import Session
 
 

@@ -1,7 +1,8 @@
 """``/retry``: answer the last message anew."""
 
 from core.commands.base import Command, CommandContext
-from core.domain.lifecycle import Draft, retry_last
+from core.domain.draft import Draft
+from core.domain.lifecycle import retry_last
 
 _SURE = "Trying again. What tools did outside the first time is not undone."
 

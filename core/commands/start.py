@@ -1,8 +1,8 @@
 """``/start``: what this is, and the claim of its first owner."""
 
 from core.commands.base import Command, CommandContext
+from core.domain.draft import Draft
 from core.domain.events import AccessChanged
-from core.domain.lifecycle import Draft
 
 _HELLO = (
     "Hello! I am an assistant that keeps its place: our conversation survives restarts and "

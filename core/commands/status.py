@@ -1,7 +1,7 @@
 """``/status``: where the conversation stands."""
 
 from core.commands.base import Command, CommandContext
-from core.domain.lifecycle import Draft
+from core.domain.draft import Draft
 from core.domain.state import Session, Turn
 
 

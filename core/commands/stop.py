@@ -1,7 +1,8 @@
 """``/stop``: end the turn, say where it stood, put the session aside."""
 
 from core.commands.base import Command, CommandContext
-from core.domain.lifecycle import Draft, cancel_turn, describe_turn, suspend
+from core.domain.draft import Draft
+from core.domain.lifecycle import cancel_turn, describe_turn, suspend
 
 _NEXT = (
     "Your next message starts a new conversation; /resume brings this one back, "

@@ -8,26 +8,30 @@ from msgspec.structs import replace
 from core.domain import events as ev
 from core.domain import inputs as ask
 from core.domain import notices
+from core.domain.draft import Draft
+from core.domain.effects import is_summed_up
+from core.domain.entries import estimate_tokens
 from core.domain.lifecycle import (
-    Draft,
     cancel_turn,
     close_if_over,
     ensure_session,
     expiry,
     fail_turn,
-    halve_context,
     join_album,
-    leave_out,
     start_next,
     suspend,
 )
-from core.domain.messages import FailureKind, ToolCall
+from core.domain.messages import ToolCall
 from core.domain.policy import Policy
+from core.domain.room import compact, compact_in_background, leave_out, let_go, make_fit, narrow
+from core.domain.spending import cap_of, neared, spent_of
 from core.domain.state import Phase, SessionState, Turn
 
 _MAY_BE_FOR_A_PICTURE = ("too_long", "refused", "never")
 """Vendors refuse a picture as a wrong request, as one that is too large, or as if the model were
 not there."""
+MOST_OF_IT = 0.7
+"""A summary of more than this share of what it stands for is none."""
 MAX_WAITS = 5
 MAX_WAIT = timedelta(hours=1)
 
@@ -46,10 +50,14 @@ def decide(state: SessionState, wish: ask.Input, policy: Policy) -> tuple[ev.Eve
             _read(draft, wish)
         case ask.Reply():
             _reply(draft, wish)
+        case ask.OverBudget():
+            _over_budget(draft, wish)
         case ask.Fail():
             _fail(draft, wish)
         case ask.Unstorable():
             _unstorable(draft, wish)
+        case ask.Compact() | ask.Summarize() | ask.NotSummarized():
+            _shrink(draft, wish)
         case ask.StartTool():
             _start_tool(draft, wish)
         case ask.FinishTool():
@@ -121,14 +129,62 @@ def _reply(draft: Draft, wish: ask.Reply) -> None:
             usage=reply.usage.credible,
             model=reply.model,
             cut=reply.cut,
+            size=wish.size,
         )
     )
+    _warn(draft, turn, wish)
     if not reply.calls:
-        draft.add(ev.TurnFinished(turn=turn.number))
-        start_next(draft)
+        _finish(draft, turn)
     elif turn.step >= draft.policy.turn_max_steps:
         cancel_turn(draft, "steps")
         start_next(draft)
+
+
+def _warn(draft: Draft, turn: Turn, wish: ask.Reply) -> None:
+    """What the reply cost counts today; what was known of yesterday says nothing of that."""
+    if wish.meter is None or wish.meter.day != draft.at.date():
+        return
+    meter = wish.meter.plus(wish.reply.usage.credible)
+    for limit in neared(meter, draft.policy):
+        draft.add(
+            ev.CapNeared(
+                limit=limit,
+                spent=spent_of(limit, meter),
+                cap=cap_of(limit, draft.policy),
+                address=turn.address,
+            )
+        )
+
+
+def _over_budget(draft: Draft, wish: ask.OverBudget) -> None:
+    turn = _step(draft, wish.turn, wish.step, Phase.THINKING)
+    if turn is None:
+        return
+    who = f"{turn.address.platform}:{draft.state.spender}"
+    cap = cap_of(wish.limit, draft.policy)
+    sentence = notices.over_budget(wish.limit, cap, who, draft.at)
+    if _has_acted(draft, turn):
+        sentence = f"{sentence} {notices.DONE_UNTIL_THEN}"
+    fail_turn(draft, "over_budget", sentence)
+    start_next(draft)
+
+
+def _has_acted(draft: Draft, turn: Turn) -> bool:
+    entries = draft.state.session.entries if draft.state.session else ()
+    return any(entry.acted and entry.turn == turn.number for entry in entries)
+
+
+def _finish(draft: Draft, turn: Turn) -> None:
+    """What made two answers in a row impossible leaves; one refusal may have been for anything.
+    What had only to make room waits for the next summary, which may do better than the last."""
+    refused_before = draft.state.session is not None and draft.state.session.refusals > 0
+    draft.add(ev.TurnFinished(turn=turn.number))
+    out = turn.narrowed
+    if out is not None and out.reason == "refused" and refused_before:
+        let_go(draft, out.first_turn, bare=out.bare)
+    start_next(draft)
+    if not turn.compacted:
+        compact_in_background(draft)
 
 
 def _with_own_ids(calls: tuple[ToolCall, ...], turn: Turn) -> tuple[ToolCall, ...]:
@@ -152,7 +208,7 @@ def _fail(draft: Draft, wish: ask.Fail) -> None:
     if turn is None:
         return
     failure = wish.failure
-    if _mended(draft, turn, failure.kind):
+    if _mended(draft, turn, wish):
         return
     wait = timedelta(seconds=failure.retry_after or 0)
     if failure.kind == "try_again" and timedelta(0) < wait <= MAX_WAIT and turn.waits < MAX_WAITS:
@@ -163,17 +219,56 @@ def _fail(draft: Draft, wish: ask.Fail) -> None:
         )
         return
     sentence = notices.failure(failure.kind, wish.error_id)
+    if failure.kind == "too_long" and draft.state.pins:
+        sentence = f"{sentence} {notices.PINS_TAKE_ROOM}"
     fail_turn(draft, failure.kind, sentence, wish.error_id)
     start_next(draft)
 
 
-def _mended(draft: Draft, turn: Turn, kind: FailureKind) -> bool:
+def _mended(draft: Draft, turn: Turn, wish: ask.Fail) -> bool:
     """Whether the same call may succeed without something that it held."""
-    if kind in _MAY_BE_FOR_A_PICTURE and leave_out(draft, "pictures"):
+    kind = wish.failure.kind
+    if wish.asked and kind in _MAY_BE_FOR_A_PICTURE and leave_out(draft, "pictures"):
         return True
     if kind == "too_long":
-        return halve_context(draft) or leave_out(draft, "texts")
-    return kind == "refused" and _again_alone(draft, turn)
+        return make_fit(draft, turn, wish.size, asked=wish.asked)
+    alone = turn.narrowed is not None and turn.narrowed.reason == "refused"
+    return kind == "refused" and not alone and narrow(draft, "refused")
+
+
+def _shrink(draft: Draft, wish: ask.Shrunk) -> None:
+    session = draft.state.session
+    wanted = session.compaction if session else None
+    if wanted is None:
+        return
+    waited = is_summed_up(draft.state)
+    match wish:
+        case ask.Compact() if wanted.attempt >= draft.policy.compact_attempts:
+            draft.add(ev.CompactionFailed(reason="no_progress"))
+        case ask.Compact():
+            draft.add(ev.CompactionAttempted(attempt=wanted.attempt + 1))
+        case ask.Summarize(first_turn=first) if first == wanted.first_turn:
+            _summarize(draft, wish)
+        case ask.NotSummarized(first_turn=first) if first == wanted.first_turn:
+            draft.add(
+                ev.CompactionFailed(
+                    reason=wish.reason, error_id=wish.error_id, usage=wish.usage.credible
+                )
+            )
+        case _:
+            pass
+    if waited and not is_summed_up(draft.state):
+        _steer(draft)
+
+
+def _summarize(draft: Draft, wish: ask.Summarize) -> None:
+    """One that is not much shorter than what it stands for does not help."""
+    entries = draft.state.session.entries if draft.state.session else ()
+    gone = sum(e.tokens for e in entries if e.turn < wish.first_turn)
+    if not wish.summary.strip() or estimate_tokens(wish.summary) > gone * MOST_OF_IT:
+        draft.add(ev.CompactionFailed(reason="useless", usage=wish.usage.credible))
+        return
+    compact(draft, wish.first_turn, wish.summary, usage=wish.usage.credible)
 
 
 def _unstorable(draft: Draft, wish: ask.Unstorable) -> None:
@@ -182,17 +277,6 @@ def _unstorable(draft: Draft, wish: ask.Unstorable) -> None:
         sentence = notices.failure("unstorable", wish.error_id)
         fail_turn(draft, "unstorable", sentence, wish.error_id)
         start_next(draft)
-
-
-def _again_alone(draft: Draft, turn: Turn) -> bool:
-    """A second refusal in a row may be for what stands before: once, without all that."""
-    session = draft.state.session
-    if session is None or not session.refusals or turn.trimmed:
-        return False
-    if all(entry.turn >= turn.number for entry in session.entries):
-        return False
-    draft.add(ev.Compacted(first_turn=turn.number))
-    return True
 
 
 def _start_tool(draft: Draft, wish: ask.StartTool) -> None:

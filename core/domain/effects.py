@@ -53,12 +53,18 @@ class AwaitTool(msgspec.Struct, frozen=True):
     call_id: str
 
 
+class AwaitSummary(msgspec.Struct, frozen=True):
+    """What is older is being summed up, since the request did not fit with all of it."""
+
+    turn: int
+
+
 class Sleep(msgspec.Struct, frozen=True):
     turn: int
     until: datetime
 
 
-Effect = TryTurn | ReadFiles | CallModel | RunTool | AwaitTool | Sleep
+Effect = TryTurn | ReadFiles | CallModel | RunTool | AwaitTool | AwaitSummary | Sleep
 
 
 def next_effects(state: SessionState, policy: Policy) -> tuple[Effect, ...]:
@@ -69,6 +75,8 @@ def next_effects(state: SessionState, policy: Policy) -> tuple[Effect, ...]:
     match state.phase:
         case Phase.QUEUED | Phase.INTERRUPTED:
             return (_try(turn, policy),)
+        case Phase.THINKING if is_summed_up(state):
+            return (AwaitSummary(turn.number),)
         case Phase.THINKING:
             return _think(turn, policy)
         case Phase.ACTING:
@@ -79,6 +87,13 @@ def next_effects(state: SessionState, policy: Policy) -> tuple[Effect, ...]:
             return ()
         case _:
             assert_never(state.phase)
+
+
+def is_summed_up(state: SessionState) -> bool:
+    """Whether the open turn waits for it."""
+    session = state.session
+    wanted = session.compaction if session else None
+    return wanted is not None and wanted.reason == "too_long"
 
 
 def _think(turn: Turn, policy: Policy) -> tuple[ReadFiles | CallModel, ...]:

@@ -15,17 +15,23 @@ from core.domain.messages import (
     FailureKind,
     Inbound,
     ReadFile,
+    RequestSize,
     ToolCall,
     ToolOutcome,
     Usage,
 )
+from core.domain.policy import Strategy
+from core.domain.spending import Limit
 
 OpenReason = Literal["first", "idle", "daily", "new", "suspended", "reminder"]
 CloseReason = Literal["idle", "daily", "new", "suspended"]
 SuspendReason = Literal["stop", "no_progress"]
 InterruptReason = Literal["shutdown", "crash"]
+CompactReason = Literal["background", "too_long", "asked"]
+CompactFailure = Literal["failed", "useless", "no_progress", "over_budget"]
+NarrowReason = Literal["too_long", "refused"]
 CancelReason = Literal["stop", "new", "interrupt", "steps"]
-FailReason = FailureKind | Literal["no_progress", "unstorable"]
+FailReason = FailureKind | Literal["no_progress", "unstorable", "over_budget"]
 WaitReason = Literal["rate_limit"]
 Role = Literal["owner", "allowed", "denied"]
 FilePart = Literal["pictures", "texts"]
@@ -143,7 +149,8 @@ class FilesRead(_Event, frozen=True):
 
 
 class FilesLeftOut(_Event, frozen=True):
-    """The provider did not take a request that held them; none that came until now is shown."""
+    """The provider did not take a request that held them; of what the turn is shown, none that came
+    until now is shown any more."""
 
     turn: int
     what: FilePart
@@ -191,6 +198,7 @@ class ModelReplied(_Event, frozen=True):
     usage: Usage = Usage()
     model: str = ""
     cut: bool = False
+    size: RequestSize = RequestSize()
 
 
 class ToolStarted(_Event, frozen=True):
@@ -239,10 +247,115 @@ class TurnCancelled(_Event, frozen=True):
 
 
 class Compacted(_Event, frozen=True):
-    """Entries of turns before ``first_turn`` left the context; ``summary`` stands for them."""
+    """Entries of turns before ``first_turn`` left the context; ``summary`` stands for them, or they
+    just left. What stood for yet older ones stays until another summary does, or all of it is
+    ``bare``. ``turns`` is how many left, the tokens are the context's before and after."""
 
     first_turn: int
     summary: str = ""
+    bare: bool = False
+    turns: int = 0
+    tokens_before: int = 0
+    tokens_after: int = 0
+    usage: Usage = Usage()
+
+
+class CompactionStarted(_Event, frozen=True):
+    """Turns before ``first_turn`` shall be summed up. ``keep`` is what the user wants to be kept;
+    it is told at the address what came of it."""
+
+    first_turn: int
+    reason: CompactReason
+    address: Address
+    keep: str = ""
+
+
+class CompactionAttempted(_Event, frozen=True):
+    """Counted before the model is asked. ``attempt`` is from 1."""
+
+    attempt: int
+
+
+class CompactionFailed(_Event, frozen=True):
+    """Nothing left the context. ``usage`` is what the attempt cost all the same."""
+
+    reason: CompactFailure
+    error_id: str = ""
+    usage: Usage = Usage()
+
+
+class CompactionUndone(_Event, frozen=True):
+    """What the last compaction took out of the context is back in it."""
+
+
+class TurnUndone(_Event, frozen=True):
+    """The turn's entries left the context; what its tools did stays done. A compaction that was
+    under way may have read them, and is none any more."""
+
+    turn: int
+
+
+class ResultsShortened(_Event, frozen=True):
+    """Of the results before ``before`` only the beginning and the end are shown: to this turn, and
+    for good once it is answered."""
+
+    turn: int
+    before: int
+
+
+class ContextNarrowed(_Event, frozen=True):
+    """For this turn alone the turns before ``first_turn`` are not shown; with ``bare`` nothing is
+    that stands for them either."""
+
+    turn: int
+    first_turn: int
+    reason: NarrowReason
+    bare: bool = False
+
+
+class WindowLearned(_Event, frozen=True):
+    """The provider took a request of so many tokens, by its own count as far as we know that, for
+    too long; 0 where it was not asked. ``window`` is what the model takes by what is known of it, 0
+    where that is not new."""
+
+    turn: int
+    tokens: int = 0
+    window: int = 0
+
+
+class StrategyChosen(_Event, frozen=True):
+    """Where it sums nothing up, a compaction that no user asked for is none any more."""
+
+    strategy: Strategy
+
+
+class Pinned(_Event, frozen=True):
+    """The text stays in the context, whatever else leaves it, in this session and the next."""
+
+    text: str
+
+
+class Unpinned(_Event, frozen=True):
+    """``pin`` is the sequence number at which it was pinned."""
+
+    pin: int
+
+
+class CapNeared(_Event, frozen=True):
+    """Little is left of a limit of the day (UTC); who is told at the address is told once."""
+
+    limit: Limit
+    spent: float
+    cap: float
+    address: Address
+
+
+class CapsLifted(_Event, frozen=True):
+    """For the rest of the day (UTC) the limits of a person do not count; without a person that of
+    the whole service."""
+
+    platform: str = ""
+    user: str = ""
 
 
 Event = (
@@ -272,6 +385,19 @@ Event = (
     | TurnFailed
     | TurnCancelled
     | Compacted
+    | CompactionStarted
+    | CompactionAttempted
+    | CompactionFailed
+    | CompactionUndone
+    | TurnUndone
+    | ResultsShortened
+    | ContextNarrowed
+    | WindowLearned
+    | StrategyChosen
+    | Pinned
+    | Unpinned
+    | CapNeared
+    | CapsLifted
 )
 
 

@@ -8,8 +8,10 @@ from typing import assert_never
 from msgspec.structs import replace
 
 from core.domain import events as ev
-from core.domain.entries import as_entries, as_tried_again, estimate_tokens, files_entry, without
-from core.domain.state import LEGAL, Call, Entry, Session, SessionState, Source, Turn
+from core.domain.entries import as_entries, as_tried_again, estimate_tokens
+from core.domain.fold_context import apply_context, measured, unshrunk, without_turn
+from core.domain.fold_view import ViewEvent, apply_view, settled_view
+from core.domain.state import LEGAL, Call, Entry, Pin, Session, SessionState, Source, Turn
 from core.errors import IllegalEventError
 
 DONE_KEPT = 50
@@ -50,16 +52,23 @@ def apply(state: SessionState, recorded: ev.Recorded) -> SessionState:
             | ev.TurnFinished()
             | ev.TurnFailed()
             | ev.TurnCancelled()
+            | ev.ResultsShortened()
+            | ev.ContextNarrowed()
+            | ev.WindowLearned()
         ):
             return _apply_turn(state, event, recorded.at)
-        case (
-            ev.SessionOpened()
-            | ev.SessionClosed()
-            | ev.SessionSuspended()
-            | ev.SessionReopened()
-            | ev.Compacted()
-        ):
+        case ev.SessionOpened() | ev.SessionClosed() | ev.SessionSuspended() | ev.SessionReopened():
             return _apply_session(state, event, recorded.at)
+        case (
+            ev.Compacted()
+            | ev.CompactionStarted()
+            | ev.CompactionAttempted()
+            | ev.CompactionFailed()
+            | ev.CompactionUndone()
+            | ev.TurnUndone()
+            | ev.StrategyChosen()
+        ):
+            return _touch(apply_context(state, event), recorded.at)
         case (
             ev.SessionSetAside()
             | ev.MessageReceived()
@@ -68,6 +77,10 @@ def apply(state: SessionState, recorded: ev.Recorded) -> SessionState:
             | ev.AccessChanged()
             | ev.ReminderSet()
             | ev.ReminderDue()
+            | ev.Pinned()
+            | ev.Unpinned()
+            | ev.CapNeared()
+            | ev.CapsLifted()
         ):
             return _apply_anywhere(state, event, recorded.at)
         case _:
@@ -76,11 +89,7 @@ def apply(state: SessionState, recorded: ev.Recorded) -> SessionState:
 
 def _apply_session(
     state: SessionState,
-    event: ev.SessionOpened
-    | ev.SessionClosed
-    | ev.SessionSuspended
-    | ev.SessionReopened
-    | ev.Compacted,
+    event: ev.SessionOpened | ev.SessionClosed | ev.SessionSuspended | ev.SessionReopened,
     at: datetime,
 ) -> SessionState:
     match event:
@@ -95,15 +104,12 @@ def _apply_session(
             )
             return replace(state, session=session, closed_reason=None)
         case ev.SessionClosed():
-            return replace(
-                state, session=None, previous=_session(state), closed_reason=event.reason
-            )
+            closed = replace(_session(state), compaction=None)
+            return replace(state, session=None, previous=closed, closed_reason=event.reason)
         case ev.SessionSuspended():
-            return _touch(state, at, suspended=True)
+            return _touch(state, at, suspended=True, compaction=None)
         case ev.SessionReopened():
             return _reopened(state, event, at)
-        case ev.Compacted():
-            return _compacted(state, event, at)
         case _:
             assert_never(event)
 
@@ -114,15 +120,8 @@ def _reopened(state: SessionState, event: ev.SessionReopened, at: datetime) -> S
     if state.previous is None or state.previous.session_id != event.session_id:
         raise IllegalEventError(f"{state.key}@{state.seq}: no session {event.session_id} to reopen")
     back = replace(state.previous, suspended=False, updated_at=at, last_user_at=at)
-    return replace(state, session=back, previous=state.session, closed_reason=None)
-
-
-def _compacted(state: SessionState, event: ev.Compacted, at: datetime) -> SessionState:
-    kept = tuple(entry for entry in _session(state).entries if entry.turn >= event.first_turn)
-    if event.summary:
-        kept = (Entry(state.seq, "summary", 0, estimate_tokens(event.summary)), *kept)
-    turn = replace(state.turn, trimmed=True) if state.turn else None
-    return _touch(replace(state, turn=turn), at, entries=kept)
+    away = replace(state.session, compaction=None) if state.session else None
+    return replace(state, session=back, previous=away, closed_reason=None)
 
 
 def _apply_anywhere(
@@ -133,7 +132,11 @@ def _apply_anywhere(
     | ev.CommandAnswered
     | ev.AccessChanged
     | ev.ReminderSet
-    | ev.ReminderDue,
+    | ev.ReminderDue
+    | ev.Pinned
+    | ev.Unpinned
+    | ev.CapNeared
+    | ev.CapsLifted,
     at: datetime,
 ) -> SessionState:
     match event:
@@ -142,12 +145,13 @@ def _apply_anywhere(
                 state.seq,
                 "user",
                 inbound.address,
-                estimate_tokens(inbound.text),
+                estimate_tokens(inbound.quote_shown + inbound.text),
                 inbound.update_id,
                 files=len(inbound.attachments),
                 album=inbound.album,
+                person=inbound.person,
             )
-            queued = replace(state, queue=(*state.queue, source))
+            queued = replace(state, queue=(*state.queue, source), wrote_last=inbound.person)
             return _touch(queued, at, last_user_at=at) if queued.session else queued
         case ev.ReminderDue():
             tokens = estimate_tokens(event.text)
@@ -158,7 +162,19 @@ def _apply_anywhere(
             return replace(state, reminders=(*state.reminders, event))
         case ev.StrangerRefused(told=told):
             return replace(state, refused_at=at) if told else state
-        case ev.SessionSetAside() | ev.CommandAnswered() | ev.AccessChanged():
+        case ev.Pinned(text=text):
+            last = state.session.entries[-1].seq if state.session and state.session.entries else 0
+            pin = Pin(state.seq, text, estimate_tokens(text), last)
+            return replace(state, pins=(*state.pins, pin))
+        case ev.Unpinned(pin=seq):
+            return replace(state, pins=tuple(pin for pin in state.pins if pin.seq != seq))
+        case (
+            ev.SessionSetAside()
+            | ev.CommandAnswered()
+            | ev.AccessChanged()
+            | ev.CapNeared()
+            | ev.CapsLifted()
+        ):
             return state
         case _:
             assert_never(event)
@@ -173,9 +189,9 @@ def _turn_started(state: SessionState, event: ev.TurnStarted, at: datetime) -> S
     if not sources or len(sources) != len(event.sources):
         raise IllegalEventError(f"{state.key}@{state.seq}: the turn answers unknown messages")
     sources = tuple(as_tried_again(source) for source in sources) if event.retry else sources
-    entries = session.entries
+    session = unshrunk(state, session)
     if event.retry:
-        entries = tuple(entry for entry in entries if entry.turn != session.last_turn)
+        session = without_turn(session, session.last_turn)
     users = [source for source in sources if source.kind == "user"]
     started = replace(
         state,
@@ -184,9 +200,9 @@ def _turn_started(state: SessionState, event: ev.TurnStarted, at: datetime) -> S
         queue=tuple(source for source in state.queue if source.seq not in event.sources),
     )
     started = _touch(
-        started,
+        replace(started, session=session),
         at,
-        entries=(*entries, *as_entries(sources, event.turn)),
+        entries=(*session.entries, *as_entries(sources, event.turn)),
         last_sources=sources,
         last_turn=event.turn,
     )
@@ -196,9 +212,8 @@ def _turn_started(state: SessionState, event: ev.TurnStarted, at: datetime) -> S
 
 
 _TurnEvent = (
-    ev.TurnSteered
-    | ev.FilesRead
-    | ev.FilesLeftOut
+    ViewEvent
+    | ev.TurnSteered
     | ev.TurnAttempted
     | ev.TurnInterrupted
     | ev.TurnWaiting
@@ -228,10 +243,14 @@ def _apply_turn(  # noqa: C901, PLR0912 (exhaustive match)
             return _tool_finished(state, turn, event, at)
         case ev.TurnSteered():
             return _steered(state, turn, event, at)
-        case ev.FilesRead():
-            return _files_read(state, turn, event, at)
-        case ev.FilesLeftOut():
-            return _files_left_out(state, event, at)
+        case (
+            ev.FilesRead()
+            | ev.FilesLeftOut()
+            | ev.ResultsShortened()
+            | ev.ContextNarrowed()
+            | ev.WindowLearned()
+        ):
+            return _touch(apply_view(state, _session(state), turn, event), at)
         case ev.TurnAttempted():
             resumed = turn.status == "interrupted"
             turn = replace(
@@ -254,7 +273,7 @@ def _apply_turn(  # noqa: C901, PLR0912 (exhaustive match)
         case ev.TurnWoken():
             return _with_turn(state, at, replace(turn, status="running", wait_until=None))
         case ev.TurnFinished():
-            return _with_turn(_touch(state, at, refusals=0), at, None)
+            return _with_turn(replace(state, session=settled_view(_session(state), turn)), at, None)
         case ev.TurnFailed() | ev.TurnCancelled():
             return _ended(state, turn, event, at)
         case _:
@@ -271,11 +290,10 @@ def _model_replied(
     calls = tuple(
         Call(call, effect) for call, effect in zip(event.calls, event.effects, strict=True)
     )
+    session = measured(session, event)
+    entries = (*session.entries, Entry(state.seq, "assistant", turn.number, tokens))
     state = _touch(
-        state,
-        at,
-        entries=(*session.entries, Entry(state.seq, "assistant", turn.number, tokens)),
-        usage=session.usage + event.usage,
+        replace(state, session=session), at, entries=entries, usage=session.usage + event.usage
     )
     return _with_turn(state, at, replace(turn, calls=calls, attempt=0, waits=0))
 
@@ -301,7 +319,9 @@ def _tool_finished(
         turn = replace(turn, attempt=0)
     if not turn.open_calls:
         turn = replace(turn, step=turn.step + 1)
-    entry = Entry(state.seq, "tool", turn.number, estimate_tokens(event.text))
+    acted = call.started_at is not None and call.effect != "read_only"
+    tokens = estimate_tokens(event.text)
+    entry = Entry(state.seq, "tool", turn.number, tokens, acted=acted)
     state = _touch(state, at, entries=(*_session(state).entries, entry))
     return _with_turn(state, at, turn)
 
@@ -314,20 +334,6 @@ def _steered(state: SessionState, turn: Turn, event: ev.TurnSteered, at: datetim
     state = replace(state, queue=tuple(s for s in state.queue if s not in sources))
     entries = (*_session(state).entries, *as_entries(sources, turn.number))
     return _with_turn(_touch(state, at, entries=entries, last_sources=turn.sources), at, turn)
-
-
-def _files_read(state: SessionState, turn: Turn, event: ev.FilesRead, at: datetime) -> SessionState:
-    if event.source not in {source.seq for source in turn.unread}:
-        raise IllegalEventError(f"{state.key}@{state.seq}: message {event.source} has no files")
-    entry = files_entry(event, state.seq)
-    sources = tuple(replace(s, read=entry) if s.seq == event.source else s for s in turn.sources)
-    state = _touch(state, at, entries=(*_session(state).entries, entry), last_sources=sources)
-    return _with_turn(state, at, replace(turn, sources=sources, attempt=0))
-
-
-def _files_left_out(state: SessionState, event: ev.FilesLeftOut, at: datetime) -> SessionState:
-    entries = tuple(without(entry, event.what) for entry in _session(state).entries)
-    return _touch(state, at, entries=entries)
 
 
 def _interrupted(
@@ -362,9 +368,7 @@ def _ended(
         kept = tuple(entry for entry in entries if entry.turn != turn.number)
     else:
         kept = (*entries, Entry(state.seq, "ended", turn.number, estimate_tokens("")))
-    refused = isinstance(event, ev.TurnFailed) and event.reason == "refused"
-    refusals = _session(state).refusals + refused
-    return _with_turn(_touch(state, at, entries=kept, refusals=refusals), at, None)
+    return _with_turn(_touch(state, at, entries=kept), at, None)
 
 
 def _call(

@@ -4,15 +4,18 @@ from datetime import datetime
 
 import msgspec
 
-from core.domain.events import Event
+from core.domain.events import CompactFailure, Event
 from core.domain.messages import (
     EffectClass,
     Inbound,
     ModelFailure,
     ModelReply,
     ReadFile,
+    RequestSize,
     ToolOutcome,
+    Usage,
 )
+from core.domain.spending import Limit, Meter
 
 
 class _Input(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,13 +55,49 @@ class Reply(_Input, frozen=True):
     step: int
     reply: ModelReply
     effects: tuple[EffectClass, ...] = ()
+    size: RequestSize = RequestSize()
+    meter: Meter | None = None
+    """How it stood before the call, where there are limits."""
+
+
+class OverBudget(_Input, frozen=True):
+    """A limit forbids the call that the turn wants."""
+
+    turn: int
+    step: int
+    limit: Limit
 
 
 class Fail(_Input, frozen=True):
+    """``asked`` is False where the request was found to be too long before anybody was asked."""
+
     turn: int
     step: int
     failure: ModelFailure
     error_id: str
+    size: RequestSize = RequestSize()
+    asked: bool = True
+
+
+class Compact(_Input, frozen=True):
+    """Someone is about to make the summary that is wanted."""
+
+
+class Summarize(_Input, frozen=True):
+    """The summary of what stands before ``first_turn``."""
+
+    first_turn: int
+    summary: str
+    usage: Usage = Usage()
+
+
+class NotSummarized(_Input, frozen=True):
+    """It was tried in vain; ``usage`` is what that cost."""
+
+    first_turn: int
+    error_id: str
+    usage: Usage = Usage()
+    reason: CompactFailure = "failed"
 
 
 class Unstorable(_Input, frozen=True):
@@ -100,6 +139,8 @@ class Remind(_Input, frozen=True):
     reminder_id: str
 
 
-Told = Attempt | Read | Reply | Fail | Unstorable | StartTool | FinishTool
+Told = Attempt | Read | Reply | OverBudget | Fail | Unstorable | StartTool | FinishTool
 """What someone who works on a turn has to say of it."""
-Input = Receive | Refuse | Told | Wake | Expire | Remind
+Shrunk = Compact | Summarize | NotSummarized
+"""What someone who sums up has to say."""
+Input = Receive | Refuse | Told | Shrunk | Wake | Expire | Remind

@@ -3,38 +3,22 @@
 from datetime import UTC, datetime, timedelta
 
 from core.domain import events as ev
-from core.domain.fold import apply
+from core.domain.draft import Draft
 from core.domain.keys import Address, session_id
 from core.domain.messages import ToolOutcome
 from core.domain.policy import Policy
-from core.domain.state import Call, Entry, Phase, Session, SessionState, Turn
+from core.domain.room import make_room
+from core.domain.state import Call, Phase, Session, SessionState, Turn
 
 STOPPED = "Stopped before it was finished; what it did is not known. Check before you repeat it."
 NOT_STARTED = "Stopped before it was started; nothing was done."
 UNKNOWN = "Interrupted, outcome unknown; check before you repeat it."
 
 
-class Draft:
-    """Events in the making with the state that they lead to; lives for one decision only."""
-
-    def __init__(self, state: SessionState, at: datetime, policy: Policy) -> None:
-        self.state = state
-        self.at = at
-        self.policy = policy
-        self.events: tuple[ev.Event, ...] = ()
-
-    def add(self, *events: ev.Event) -> None:
-        """Raises IllegalEventError."""
-        for event in events:
-            recorded = ev.Recorded(self.state.seq + 1, self.at, event)
-            self.state = apply(self.state, recorded)
-            self.events += (event,)
-
-
 def expiry(state: SessionState, at: datetime, policy: Policy) -> ev.CloseReason | None:
     """Why the open session is over at that time; suspended goes before idle and daily.
 
-    Only a user's message counts as activity, and a session with open work is never over.
+    Only a user's message counts as activity, and a session with an open turn is never over.
     """
     session = state.session
     if session is None or state.turn is not None or state.queue:
@@ -103,7 +87,7 @@ def start_next(draft: Draft) -> None:
         return
     _leave_suspended(draft)
     ensure_session(draft, queue[-1].address)
-    _make_room(draft)
+    make_room(draft)
     number = draft.state.turns + 1
     draft.add(ev.TurnStarted(turn=number, sources=tuple(source.seq for source in queue)))
     if not any(source.album for source in queue):
@@ -175,34 +159,6 @@ def suspend(draft: Draft, reason: ev.SuspendReason) -> None:
         draft.add(ev.SessionSuspended(session_id=session.session_id, reason=reason))
 
 
-def _make_room(draft: Draft) -> None:
-    """The oldest turns leave the context when it is above its budget; half of it stays free, so
-    that the cut moves seldom."""
-    session = draft.state.session
-    policy = draft.policy
-    entries = session.entries if session else ()
-    waiting = sum(source.tokens for source in draft.state.queue)
-    if (
-        sum(e.tokens for e in entries) + waiting > policy.context_tokens
-        or len(entries) > policy.context_entries
-    ):
-        kept = first_turn_within(entries, policy.context_tokens // 2, policy.context_entries // 2)
-        first = draft.state.turns + 1 if kept is None else kept
-        if any(entry.turn < first for entry in entries):
-            draft.add(ev.Compacted(first_turn=first))
-
-
-def first_turn_within(entries: tuple[Entry, ...], tokens: int, count: int) -> int | None:
-    """The oldest turn from which on all entries fit; None when not even the newest does."""
-    first: int | None = None
-    for turn in sorted({entry.turn for entry in entries}, reverse=True):
-        kept = [entry for entry in entries if entry.turn >= turn]
-        if len(kept) > count or sum(entry.tokens for entry in kept) > tokens:
-            return first
-        first = turn
-    return first
-
-
 def join_album(draft: Draft, album: str) -> bool:
     """Whether the message just received belongs to one that the open turn answers, and now goes
     into it: as long as nothing is answered yet, and it overtakes no other message."""
@@ -215,28 +171,6 @@ def join_album(draft: Draft, album: str) -> bool:
         return False
     under_way = state.phase is Phase.THINKING
     draft.add(ev.TurnSteered(turn=turn.number, sources=(state.seq,), again=under_way))
-    return True
-
-
-def leave_out(draft: Draft, what: ev.FilePart) -> bool:
-    """False where no such thing is shown to the model."""
-    entries = draft.state.session.entries if draft.state.session else ()
-    if draft.state.turn is None or not any(getattr(entry, what) for entry in entries):
-        return False
-    draft.add(ev.FilesLeftOut(turn=draft.state.turn.number, what=what))
-    return True
-
-
-def halve_context(draft: Draft) -> bool:
-    """Drops the older half of what stands before the open turn; False where nothing is left."""
-    session = draft.state.session
-    turn = draft.state.turn
-    turns = sorted({e.turn for e in session.entries}) if session else []
-    older = [number for number in turns if turn is not None and number < turn.number]
-    if not older or turn is None:
-        return False
-    kept = older[(len(older) + 1) // 2 :]
-    draft.add(ev.Compacted(first_turn=kept[0] if kept else turn.number))
     return True
 
 

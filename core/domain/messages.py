@@ -14,6 +14,11 @@ FileResult = Literal["picture", "words", "refused"]
 OutboxKind = Literal["answer", "notice", "preview"]
 
 
+LONGEST_QUOTE = 4_000
+QUOTE_SHOWN = 500
+"""Characters of a quotation that the model sees: it mostly saw the message itself."""
+
+
 class Attachment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A file that came with a message, by reference. ``size`` is in bytes, -1 when not told."""
 
@@ -41,7 +46,8 @@ class Inbound(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     ``update_id`` is unique within platform and account for as long as the platform may repeat it;
     ``trusted`` says that the platform itself proves this to be the operator (the terminal);
-    ``album`` is the same for messages that a person sent as one.
+    ``album`` is the same for messages that a person sent as one; ``quote`` is the text of the
+    message that this one replies to, or shares.
     """
 
     address: Address
@@ -54,12 +60,18 @@ class Inbound(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     attachments: tuple[Attachment, ...] = ()
     trusted: bool = False
     album: str = ""
+    quote: str = ""
 
     @property
     def person(self) -> str:
         """The sender's id where it is unique: within a workspace it carries that."""
         workspace = self.address.workspace
         return f"{workspace}.{self.user}" if workspace else self.user
+
+    @property
+    def quote_shown(self) -> str:
+        start = self.quote[:QUOTE_SHOWN]
+        return start + " …" if len(self.quote) > QUOTE_SHOWN else start
 
 
 class ToolCall(msgspec.Struct, frozen=True):
@@ -71,11 +83,13 @@ class ToolCall(msgspec.Struct, frozen=True):
 
 
 class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Tokens as the provider counts them; ``cost`` in US dollars."""
+    """Tokens as the provider counts them, ``cached`` among those of the ``prompt``; ``cost`` in US
+    dollars."""
 
     prompt: int = 0
     completion: int = 0
     cost: float = 0.0
+    cached: int = 0
 
     @property
     def total(self) -> int:
@@ -86,12 +100,30 @@ class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
         """Vendors report what they like, less than nothing and no number at all included; a session
         whose sum is below zero would not be believed any more."""
         cost = self.cost if 0.0 < self.cost < float("inf") else 0.0
-        return Usage(max(self.prompt, 0), max(self.completion, 0), cost)
+        prompt = max(self.prompt, 0)
+        return Usage(prompt, max(self.completion, 0), cost, min(max(self.cached, 0), prompt))
 
     def __add__(self, other: "Usage") -> "Usage":
         return Usage(
-            self.prompt + other.prompt, self.completion + other.completion, self.cost + other.cost
+            self.prompt + other.prompt,
+            self.completion + other.completion,
+            self.cost + other.cost,
+            self.cached + other.cached,
         )
+
+
+class RequestSize(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a request was taken for before it was sent, in tokens; 0 where it is not known.
+
+    ``estimated`` is the sum over the entries that it showed, as the state has them; ``counted`` is
+    the whole by the model's tokenizer, ``overhead`` that of the system prompt and the tools.
+    ``window`` is what the model takes at most, room for its answer left out.
+    """
+
+    estimated: int = 0
+    counted: int = 0
+    overhead: int = 0
+    window: int = 0
 
 
 class SystemMessage(msgspec.Struct, frozen=True, tag="system"):

@@ -4,6 +4,10 @@ from datetime import datetime
 
 from core.domain.events import (
     CancelReason,
+    CapNeared,
+    Compacted,
+    CompactFailure,
+    CompactionFailed,
     Event,
     FailReason,
     OpenReason,
@@ -11,6 +15,7 @@ from core.domain.events import (
     TurnFailed,
 )
 from core.domain.messages import Button
+from core.domain.spending import Limit, ends
 
 EMPTY_ANSWER = "_(The model gave no text. /retry asks again.)_"
 CUT_ANSWER = "_(Cut at the model's output limit. Say “go on” for the rest.)_"
@@ -36,8 +41,27 @@ SET_ASIDE = (
 )
 CONTEXT_MOVED = (
     "_(The older part of this conversation is out of my view from here on: it was too much for "
-    "the model. Nothing is deleted; /new starts afresh.)_"
+    "the model. Nothing is deleted; /undo brings it back, /new starts afresh.)_"
 )
+
+DONE_UNTIL_THEN = (
+    "What I did for it is done, and /retry would do it again; “go on” goes on from it."
+)
+PINS_TAKE_ROOM = "What is pinned takes room as well; /pins shows it."
+ANSWERED_ALONE = (
+    "_(The model's provider refused this together with what we said before, so I answered it "
+    "alone.)_"
+)
+ANSWERED_WITHOUT_ALL = (
+    "_(With all that we said before this did not fit into the model's window, so I answered it "
+    "without the older part. /compact sums that up, /new starts afresh.)_"
+)
+_NOT_SUMMED_UP: dict[CompactFailure, str] = {
+    "failed": "the model that should do it failed",
+    "useless": "what came of it was hardly shorter",
+    "no_progress": "it broke off each time",
+    "over_budget": "today's limit on what models may cost is reached",
+}
 
 TRY_AGAIN = Button("Try again", "/retry")
 GO_BACK = Button("Bring it back", "/resume")
@@ -48,8 +72,8 @@ _FAILURES: dict[FailReason, str] = {
     "try_again": "I cannot reach the model right now. Your message is kept; /retry tries again.",
     "never": "The model cannot be used as it is set up; whoever runs me finds the reason in the "
     "log. When it is mended, /retry answers your message.",
-    "too_long": "This conversation is too long for the model, even without its older part. "
-    "/new starts afresh.",
+    "too_long": "This is too long for the model, even without all that we said before. It is left "
+    "out of the conversation; please send it in smaller parts, or /new starts afresh.",
     "unstorable": "I had to stop: my database does not take what came of this, and never will. "
     "What I did until then is done. Please put it differently, or in smaller parts.",
     "refused": "The model's provider refused this request. It is left out of the conversation from "
@@ -77,6 +101,62 @@ def buttons(event: Event) -> tuple[Button, ...]:
 
 def failure(kind: FailReason, error_id: str) -> str:
     return f"{_FAILURES[kind]} (error {error_id})" if error_id else _FAILURES[kind]
+
+
+def compacted(event: Compacted) -> str:
+    """What left the model's view, and what it is worth."""
+    turns = "1 older turn" if event.turns == 1 else f"{event.turns} older turns"
+    cost = f", for ${event.usage.cost:.4f}" if event.usage.cost else ""
+    return (
+        f"_(I have summed up {turns} of this conversation: {event.tokens_before:,} tokens became "
+        f"{event.tokens_after:,}{cost}. Nothing is deleted; /undo takes it back.)_"
+    )
+
+
+def not_compacted(event: CompactionFailed) -> str:
+    error = f" (error {event.error_id})" if event.error_id else ""
+    why = _NOT_SUMMED_UP[event.reason]
+    return (
+        f"_(I wanted to sum up the older part of this conversation, but {why}; it stays as it "
+        f"was.{error})_"
+    )
+
+
+def over_budget(limit: Limit, cap: float, who: str, at: datetime) -> str:
+    """``who`` is «platform:person», for the owner's command."""
+    lift = "all" if limit == "service" else who
+    return (
+        f"{_LIMITS[limit].format(amount(limit, cap))} is reached. It ends at "
+        f"{ends(at.date()):%Y-%m-%d %H:%M} UTC; before that my owner can lift it with "
+        f"`/lift {lift}`. What you wrote is kept; /retry then answers the newest of it."
+    )
+
+
+def near_cap(event: CapNeared) -> str:
+    spent, cap = amount(event.limit, event.spent), amount(event.limit, event.cap)
+    whose = "all of us together" if event.limit == "service" else "you"
+    share = f"{min(event.spent / event.cap, 1):.0%}"
+    return (
+        f"_(Today {whose} have used {spent} of {cap}, {share} of what a day may cost. At the "
+        "limit I answer no more until midnight UTC; /usage shows how it stands.)_"
+    )
+
+
+def amount(limit: Limit, number: float) -> str:
+    return f"{number:,.0f} tokens" if limit == "tokens" else _dollars(number)
+
+
+def _dollars(number: float) -> str:
+    return f"${number:,.4f}" if 0 < number < _SMALL else f"${number:,.2f}"
+
+
+_SMALL = 0.1
+
+_LIMITS: dict[Limit, str] = {
+    "usd": "Today's limit of {} for one person",
+    "tokens": "Today's limit of {} for one person",
+    "service": "Today's limit of {} for all of us together",
+}
 
 
 def reminder(text: str) -> str:

@@ -9,11 +9,13 @@ import msgspec
 from core.domain import events as ev
 from core.domain import notices
 from core.domain.fold import apply
-from core.domain.keys import Address
+from core.domain.keys import Address, platform_of
 from core.domain.lifecycle import daily_due, idle_due
-from core.domain.messages import Button, Inbound, OutboxKind
+from core.domain.messages import Button, Inbound, OutboxKind, Usage
 from core.domain.policy import Policy
+from core.domain.spending import Mark, Spent
 from core.domain.state import SessionState, Source, Turn
+from core.domain.window import strategy_of
 
 Outcome = Literal["pending", "answered", "failed", "discarded"]
 TimerKind = Literal["idle", "daily", "reminder", "wake"]
@@ -58,6 +60,8 @@ class Outputs(msgspec.Struct, frozen=True):
     said: tuple[Said, ...] = ()
     settled: tuple[tuple[InboxId, Outcome], ...] = ()
     access: tuple[AccessGrant, ...] = ()
+    spent: tuple[Spent, ...] = ()
+    marks: tuple[Mark, ...] = ()
 
 
 def inbox_id(inbound: Inbound) -> InboxId:
@@ -74,6 +78,8 @@ def outputs(before: SessionState, log: Iterable[ev.Recorded], policy: Policy) ->
     said: list[Said] = []
     settled: dict[InboxId, Outcome] = {}
     access: list[AccessGrant] = []
+    spent: list[Spent] = []
+    marks: list[Mark] = []
     state = before
     for recorded in log:
         after = apply(state, recorded)
@@ -82,8 +88,10 @@ def outputs(before: SessionState, log: Iterable[ev.Recorded], policy: Policy) ->
         if isinstance(recorded.event, ev.AccessChanged):
             change = recorded.event
             access.append(AccessGrant(change.platform, change.user, change.role))
+        spent += _spent(state, recorded)
+        marks += _marks(state, recorded)
         state = after
-    return Outputs(tuple(said), tuple(settled.items()), tuple(access))
+    return Outputs(tuple(said), tuple(settled.items()), tuple(access), tuple(spent), tuple(marks))
 
 
 def timers(state: SessionState, policy: Policy) -> dict[str, Timer]:
@@ -116,6 +124,8 @@ def _said(state: SessionState, recorded: ev.Recorded, policy: Policy) -> list[Sa
     event, seq = recorded.event, recorded.seq
     turn = state.turn
     match event:
+        case ev.CapNeared(address=address):
+            return [Said(seq, address, "notice", notices.near_cap(event))]
         case ev.CommandAnswered(inbound=inbound, text=text):
             return [Said(seq, inbound.address, "notice", text)]
         case ev.StrangerRefused(inbound=inbound, told=True):
@@ -126,10 +136,10 @@ def _said(state: SessionState, recorded: ev.Recorded, policy: Policy) -> list[Sa
         case ev.SessionOpened(address=Address() as address, reason=reason):
             text = notices.new_session(reason)
             return [Said(seq, address, "notice", text, buttons=(notices.GO_BACK,))] if text else []
-        case ev.Compacted(summary="") if turn is None and state.queue:
-            return [Said(seq, state.queue[-1].address, "notice", notices.CONTEXT_MOVED)]
         case ev.ModelReplied(calls=()) if turn is not None:
-            return [_answer(state.key, turn, event, seq)]
+            return [_answer(state, turn, event, seq)]
+        case ev.Compacted() | ev.CompactionFailed():
+            return _of_context(state, event, seq, policy)
         case _ if turn is not None:
             words = (_of_turn(turn, recorded, policy), *_unsaid(turn, event))
             text = "\n\n".join(filter(None, words))
@@ -139,11 +149,49 @@ def _said(state: SessionState, recorded: ev.Recorded, policy: Policy) -> list[Sa
             return []
 
 
-def _answer(key: str, turn: Turn, event: ev.ModelReplied, seq: int) -> Said:
+def _of_context(
+    state: SessionState, event: ev.Compacted | ev.CompactionFailed, seq: int, policy: Policy
+) -> list[Said]:
+    """Said to whom it was promised, or with whom we talk; whoever wants to see the newest turns
+    only is not told each time that older ones leave, unless more was promised."""
+    session = state.session
+    if session is None:
+        return []
+    wanted, talked = session.compaction, session.last_sources or state.queue
+    address = wanted.address if wanted else talked[-1].address if talked else None
+    match event:
+        case _ if address is None:
+            return []
+        case ev.CompactionFailed(reason="over_budget") if not (wanted and wanted.reason == "asked"):
+            return []
+        case ev.CompactionFailed():
+            text = notices.not_compacted(event)
+        case ev.Compacted(summary="") if not wanted and strategy_of(state, policy) == "window":
+            return []
+        case ev.Compacted(summary=""):
+            text = notices.CONTEXT_MOVED
+        case ev.Compacted():
+            text = notices.compacted(event)
+    return [Said(seq, address, "notice", text)]
+
+
+def _answer(state: SessionState, turn: Turn, event: ev.ModelReplied, seq: int) -> Said:
     text = event.text if event.text.strip() else notices.EMPTY_ANSWER
     if event.cut:
         text = f"{text}\n\n{notices.CUT_ANSWER}"
-    return Said(seq, turn.address, "answer", text, edits=preview_id(key, turn.number))
+    without = _answered_without(state, turn)
+    text = f"{text}\n\n{without}" if without else text
+    return Said(seq, turn.address, "answer", text, edits=preview_id(state.key, turn.number))
+
+
+def _answered_without(state: SessionState, turn: Turn) -> str:
+    """That there was no room is told with the first answer of several."""
+    if turn.narrowed is None:
+        return ""
+    if turn.narrowed.reason == "refused":
+        return notices.ANSWERED_ALONE
+    told = state.session is not None and state.session.answered_without
+    return "" if told else notices.ANSWERED_WITHOUT_ALL
 
 
 def _unsaid(turn: Turn, event: ev.Event) -> list[str]:
@@ -169,8 +217,6 @@ def _of_turn(turn: Turn, recorded: ev.Recorded, policy: Policy) -> str | None:
             return sentence
         case ev.TurnCancelled(reason=reason, where=where):
             return notices.cancelled(reason, where)
-        case ev.Compacted(summary="") if not turn.trimmed:
-            return notices.CONTEXT_MOVED
         case _:
             return None
 
@@ -191,6 +237,35 @@ def _settled(state: SessionState, event: ev.Event) -> dict[InboxId, Outcome]:
             return dict.fromkeys(_taken(state.session.last_sources), "pending")
         case _:
             return {}
+
+
+def _spent(state: SessionState, recorded: ev.Recorded) -> list[Spent]:
+    """On the day on which it is recorded."""
+    match recorded.event:
+        case (
+            ev.ModelReplied(usage=usage)
+            | ev.Compacted(usage=usage)
+            | ev.CompactionFailed(usage=usage)
+        ) if usage != Usage():
+            day = recorded.at.date()
+            return [Spent(day, platform_of(state.key), state.spender, usage)]
+        case _:
+            return []
+
+
+def _marks(state: SessionState, recorded: ev.Recorded) -> list[Mark]:
+    day = recorded.at.date()
+    match recorded.event:
+        case ev.CapNeared(limit="service"):
+            return [Mark(day, "", "", "service")]
+        case ev.CapNeared(limit=limit):
+            return [Mark(day, platform_of(state.key), state.spender, limit)]
+        case ev.CapsLifted(platform="", user=""):
+            return [Mark(day, "", "", "all_lifted")]
+        case ev.CapsLifted(platform=platform, user=user):
+            return [Mark(day, platform, user, "lifted")]
+        case _:
+            return []
 
 
 def _taken(sources: tuple[Source, ...]) -> list[InboxId]:

@@ -5,7 +5,8 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from core.domain import events as ev
-from core.domain.lifecycle import UNKNOWN, Draft
+from core.domain.draft import Draft
+from core.domain.lifecycle import UNKNOWN
 from core.domain.policy import Policy
 from core.domain.state import SessionState
 
@@ -13,12 +14,14 @@ from core.domain.state import SessionState
 def recover(
     state: SessionState, at: datetime, reason: ev.InterruptReason, policy: Policy
 ) -> tuple[ev.Event, ...]:
-    """() unless a turn is at work. Calls that were running and may have had an effect get the
+    """() unless something is at work. Calls that were running and may have had an effect get the
     result «outcome unknown»; the others will run again."""
     draft = Draft(state, at, policy)
     turn, session = state.turn, state.session
+    if reason == "shutdown":
+        _take_back(draft)
     if turn is None or session is None or turn.status != "running":
-        return ()
+        return draft.events
     for call in turn.calls:
         if call.status == "running" and call.effect == "unsafe":
             draft.add(
@@ -33,6 +36,14 @@ def recover(
     since = at if reason == "shutdown" else session.updated_at
     draft.add(ev.TurnInterrupted(turn=turn.number, reason=reason, since=since))
     return draft.events
+
+
+def _take_back(draft: Draft) -> None:
+    """A summary that a clean stop breaks off was no attempt in vain."""
+    session = draft.state.session
+    wanted = session.compaction if session else None
+    if wanted is not None and wanted.attempt > 0:
+        draft.add(ev.CompactionAttempted(attempt=wanted.attempt - 1))
 
 
 def faults(state: SessionState) -> tuple[str, ...]:
@@ -68,6 +79,10 @@ def _session_faults(state: SessionState) -> Iterable[str]:
         usage = session.usage
         if min(usage.prompt, usage.completion, usage.cost) < 0:
             yield "usage is negative"
+        if min(session.settled, session.window, session.refused_tokens, session.overhead) < 0:
+            yield "the context is smaller than nothing"
+        if session.compaction is not None and session.compaction.attempt < 0:
+            yield "a compaction counts backwards"
         if max([session.last_turn, *(entry.turn for entry in session.entries)]) > state.turns:
             yield "a session knows turns that never were"
 
@@ -75,8 +90,10 @@ def _session_faults(state: SessionState) -> Iterable[str]:
 def _places(state: SessionState) -> Iterable[int]:
     """Every event that the state points to."""
     yield from (source.seq for source in state.queue)
+    yield from (pin.seq for pin in state.pins)
     for session in (state.session, state.previous):
-        yield from (entry.seq for entry in session.entries) if session else ()
+        if session is not None:
+            yield from (entry.seq for entry in (*session.entries, *session.replaced))
     if state.turn is not None:
         yield from (source.seq for source in state.turn.sources)
         yield from (call.result_seq for call in state.turn.calls if call.result_seq)

@@ -9,6 +9,7 @@ import msgspec
 from core.domain import events as ev
 from core.domain.keys import Address
 from core.domain.messages import EffectClass, ToolCall, Usage
+from core.domain.policy import Strategy
 
 SCHEMA_VERSION = 1
 
@@ -42,6 +43,10 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     pictures: int = 0
     """How many of its files are shown as pictures; the rest is what was read of them."""
     texts: int = 0
+    short: bool = False
+    """A result of which only the beginning and the end are shown."""
+    acted: bool = False
+    """A result of a call that may have changed something outside."""
 
 
 class Source(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -59,6 +64,8 @@ class Source(msgspec.Struct, frozen=True, omit_defaults=True):
     read: Entry | None = None
     """What they were found to be."""
     album: str = ""
+    person: str = ""
+    """Of a message: who sent it."""
 
 
 class Call(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -71,6 +78,14 @@ class Call(msgspec.Struct, frozen=True, omit_defaults=True):
     started_at: datetime | None = None
     finished_at: datetime | None = None
     result_seq: int = 0
+
+
+class Narrowed(msgspec.Struct, frozen=True, omit_defaults=True):
+    """From which turn on the context is shown; ``bare``: without what stands for older ones."""
+
+    first_turn: int
+    reason: ev.NarrowReason
+    bare: bool = False
 
 
 class Turn(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -93,8 +108,11 @@ class Turn(msgspec.Struct, frozen=True, omit_defaults=True):
     """When the interruption was recorded; waits before an attempt count from here."""
     wait_until: datetime | None = None
     waits: int = 0
-    trimmed: bool = False
-    """Older turns had to leave the context for it."""
+    narrowed: Narrowed | None = None
+    short_before: int = 0
+    """Results before this one are shown by their ends."""
+    compacted: bool = False
+    """There was a compaction during it, or one was begun for its sake; there is no second one."""
 
     @property
     def address(self) -> Address:
@@ -107,6 +125,26 @@ class Turn(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def open_calls(self) -> tuple[Call, ...]:
         return tuple(call for call in self.calls if call.status in ("pending", "running"))
+
+
+class Compaction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One that is wanted, or under way: turns before ``first_turn`` become a summary."""
+
+    first_turn: int
+    reason: ev.CompactReason
+    address: Address
+    keep: str = ""
+    attempt: int = 0
+
+
+class Pin(msgspec.Struct, frozen=True):
+    """What the user wants to be kept in view, pinned at ``seq``."""
+
+    seq: int
+    text: str
+    tokens: int
+    behind: int = 0
+    """The entry that was the last one then; 0 for none."""
 
 
 class Session(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -125,9 +163,33 @@ class Session(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What the last turn answered, for ``/retry``."""
     last_turn: int = 0
     refusals: int = 0
-    """Turns in a row that the provider refused."""
+    """Answers in a row that the provider gave only without what was said before."""
     usage: Usage = Usage()
     custom: dict[str, Any] = {}
+    strategy: Strategy | None = None
+    """None: the operator's."""
+    compaction: Compaction | None = None
+    replaced: tuple[Entry, ...] = ()
+    """What the last compaction took out, for ``/undo``."""
+    left: int = 0
+    """How many turns have left the context, a summary of them in it or not."""
+    compacted_at: int = 0
+    """The sequence number of the last compaction that can be undone; 0 for none."""
+    answered_without: bool = False
+    """The last answer had to do without older turns, for want of room."""
+    settled: int = 0
+    """Tokens of the context when a compaction was last done, undone or in vain; less where a turn
+    has found it smaller since."""
+    window: int = 0
+    """Tokens that the model takes, as far as it was told; 0 when it was not."""
+    refused_tokens: int = 0
+    """The least that the provider refused as too long; 0 when it took all."""
+    overhead: int = 0
+    """Tokens of the system prompt and the tools, as the provider counts them."""
+    scale: float = 1.0
+    """The provider's tokens for one of our estimate."""
+    bias: float = 1.0
+    """The provider's tokens for one that we counted."""
 
 
 class SessionState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -145,6 +207,16 @@ class SessionState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     queue: tuple[Source, ...] = ()
     reminders: tuple[ev.ReminderSet, ...] = ()
     refused_at: datetime | None = None
+    pins: tuple[Pin, ...] = ()
+    """Oldest first; they outlive their session."""
+    wrote_last: str = ""
+    """The person."""
+
+    @property
+    def spender(self) -> str:
+        """The person for whom the model is asked now; empty where none is known."""
+        people = [s.person for s in self.turn.sources if s.person] if self.turn else []
+        return people[-1] if people else self.wrote_last
 
     @property
     def phase(self) -> Phase:
@@ -175,6 +247,17 @@ _ALWAYS = (
     ev.AccessChanged,
     ev.ReminderSet,
     ev.ReminderDue,
+    ev.Pinned,
+    ev.Unpinned,
+    ev.CapNeared,
+    ev.CapsLifted,
+)
+_IN_SESSION = (
+    ev.StrategyChosen,
+    ev.Compacted,
+    ev.CompactionStarted,
+    ev.CompactionAttempted,
+    ev.CompactionFailed,
 )
 _ENDS = (ev.TurnFailed, ev.TurnCancelled)
 
@@ -185,15 +268,20 @@ LEGAL: dict[Phase, tuple[type[ev.Event], ...]] = {
         ev.SessionClosed,
         ev.SessionSuspended,
         ev.SessionReopened,
-        ev.Compacted,
+        *_IN_SESSION,
+        ev.CompactionUndone,
+        ev.TurnUndone,
         ev.TurnStarted,
     ),
     Phase.SUSPENDED: (*_ALWAYS, ev.SessionClosed, ev.SessionReopened),
-    Phase.QUEUED: (*_ALWAYS, *_ENDS, ev.TurnSteered, ev.TurnAttempted),
+    Phase.QUEUED: (*_ALWAYS, *_IN_SESSION, *_ENDS, ev.TurnSteered, ev.TurnAttempted),
     Phase.THINKING: (
         *_ALWAYS,
+        *_IN_SESSION,
         *_ENDS,
-        ev.Compacted,
+        ev.ResultsShortened,
+        ev.ContextNarrowed,
+        ev.WindowLearned,
         ev.ModelReplied,
         ev.TurnSteered,
         ev.FilesRead,
@@ -202,10 +290,18 @@ LEGAL: dict[Phase, tuple[type[ev.Event], ...]] = {
         ev.TurnWaiting,
         ev.TurnFinished,
     ),
-    Phase.ACTING: (*_ALWAYS, *_ENDS, ev.ToolStarted, ev.ToolFinished, ev.TurnInterrupted),
-    Phase.WAITING: (*_ALWAYS, *_ENDS, ev.TurnSteered, ev.TurnWoken),
+    Phase.ACTING: (
+        *_ALWAYS,
+        *_IN_SESSION,
+        *_ENDS,
+        ev.ToolStarted,
+        ev.ToolFinished,
+        ev.TurnInterrupted,
+    ),
+    Phase.WAITING: (*_ALWAYS, *_IN_SESSION, *_ENDS, ev.TurnSteered, ev.TurnWoken),
     Phase.INTERRUPTED: (
         *_ALWAYS,
+        *_IN_SESSION,
         *_ENDS,
         ev.TurnSteered,
         ev.ToolFinished,

@@ -10,9 +10,9 @@ from typing import cast
 import msgspec
 
 TEXT_LIMIT = 16_000
-"""Characters of one result that the context sees; the rest is kept as an artifact."""
-_HEAD = TEXT_LIMIT * 3 // 4
-_TAIL = TEXT_LIMIT // 4
+"""Characters of one result that the context sees at most; the whole is kept as an artifact."""
+_HEAD = 0.75
+"""The share of the beginning in what is shown of a longer one."""
 _INT_LIMIT = 2**63
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _REPLACEMENT = "\ufffd"
@@ -76,10 +76,40 @@ def as_text(value: object) -> str:
     return plain if isinstance(plain, str) else msgspec.json.encode(plain).decode()
 
 
-def capped(text: str, artifact: str) -> str:
-    """Head, tail and size of a text that is longer than the context may carry."""
-    if len(text) <= TEXT_LIMIT:
+def is_small(text: str, most: int) -> bool:
+    """Whether the context may carry it whole; ``most`` in bytes of UTF-8."""
+    return len(text) <= TEXT_LIMIT and len(text.encode()) <= most
+
+
+def beginning(text: str, most: int, characters: int = TEXT_LIMIT) -> str:
+    """As much of it as ``most`` bytes hold."""
+    return text[:characters].encode()[: max(most, 0)].decode(errors="ignore")
+
+
+def ending(text: str, most: int, characters: int = TEXT_LIMIT) -> str:
+    """As much of it as ``most`` bytes hold."""
+    data = text[max(len(text) - characters, 0) :].encode()
+    return data[max(len(data) - max(most, 0), 0) :].decode(errors="ignore")
+
+
+def capped(text: str, artifact: str, most: int) -> str:
+    """Head, tail and size of a text that is longer than the context may carry, note included;
+    ``most`` in bytes of UTF-8, of which the note alone takes some 250."""
+    if is_small(text, most):
         return text
-    left_out = len(text) - _HEAD - _TAIL
-    note = f"[… {left_out} of {len(text)} characters left out; the whole is kept as {artifact} …]"
-    return f"{text[:_HEAD]}\n{note}\n{text[-_TAIL:]}"
+    longest = f"\n{_note(len(text), text, artifact, len(text))}\n"
+    room, characters = most - len(longest.encode()), TEXT_LIMIT - len(longest)
+    head = beginning(text, int(room * _HEAD), int(characters * _HEAD))
+    tail = ending(text, int(room * (1 - _HEAD)), int(characters * (1 - _HEAD)))
+    note = _note(len(text) - len(head) - len(tail), text, artifact, len(head))
+    return f"{head}\n{note}\n{tail}"
+
+
+def _note(left_out: int, text: str, artifact: str, offset: int) -> str:
+    way = way_to(artifact, offset)
+    return f"[… {left_out} of {len(text)} characters left out; {way} …]"
+
+
+def way_to(artifact: str, offset: int) -> str:
+    """How the model comes by what it is not shown."""
+    return f'to read on from there call read_result with id "{artifact}" and offset {offset}'

@@ -5,11 +5,14 @@ from collections.abc import Sequence
 
 import msgspec
 
-from core.domain.context import NO_RESULT, NOTE, REMINDER, SUMMARY
+from core.domain.context import NO_RESULT, NOTE, PINNED, REMINDER, SUMMARY
 from core.domain.lifecycle import NOT_STARTED, STOPPED, UNKNOWN
 from core.domain.messages import AssistantMessage, ChatMessage, ToolMessage, UserMessage
 
 _REMINDER_HEAD = re.compile(rf"{re.escape(REMINDER)} \((?P<when>.*?)\) Tell the user now: ")
+_NO_ASKS = (NOTE, SUMMARY, PINNED)
+_OF_A_SUMMARY = ("#", "- ", "* ")
+"""How its paragraphs begin, the first one excepted."""
 _NAME = re.compile(r"\bmy name(?:'s| is) (?P<name>\w[\w'-]*)", re.IGNORECASE)
 
 
@@ -38,7 +41,7 @@ def view_of(messages: Sequence[ChatMessage]) -> View:
     said = [part for message in turn for part in _paragraphs(message)]
     results = tuple(message for message in turn if isinstance(message, ToolMessage))
     return View(
-        asks=tuple(part for part in said if not part.startswith((REMINDER, NOTE, SUMMARY))),
+        asks=tuple(part for part in said if not part.startswith((REMINDER, *_NO_ASKS))),
         due=tuple(_due(part) for part in said if part.startswith(REMINDER)),
         results=tuple(result for result in results if not _is_unknown(result)),
         called=any(isinstance(message, AssistantMessage) and message.calls for message in turn),
@@ -53,7 +56,7 @@ def _turn_start(messages: Sequence[ChatMessage]) -> int:
     """The user message that the next reply answers; a note alone belongs to what it interrupted."""
     for index in range(len(messages) - 1, -1, -1):
         parts = _paragraphs(messages[index])
-        if any(not part.startswith((NOTE, SUMMARY)) for part in parts):
+        if any(not part.startswith(_NO_ASKS) for part in parts):
             return index
     return len(messages)
 
@@ -71,7 +74,10 @@ def _steered_into(before: Sequence[ChatMessage]) -> tuple[ToolMessage, ...]:
 def _paragraphs(message: ChatMessage) -> list[str]:
     if not isinstance(message, UserMessage):
         return []
-    return [part.strip() for part in message.text.split("\n\n") if part.strip()]
+    parts = [part.strip() for part in message.text.split("\n\n") if part.strip()]
+    if not any(part.startswith(SUMMARY) for part in parts):
+        return parts
+    return [part for part in parts if not part.startswith(_OF_A_SUMMARY)]
 
 
 def _due(part: str) -> Due:

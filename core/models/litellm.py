@@ -12,7 +12,9 @@ from typing import Any
 
 import msgspec
 
-from core.domain.messages import ModelFailure, ModelReply, ModelRequest, Usage
+from core.domain.messages import ModelFailure, ModelReply, ModelRequest, RequestSize, Usage
+from core.models.litellm_cache import marked, wants_marks
+from core.models.litellm_count import Counter, window_of
 from core.models.litellm_errors import failure_of
 from core.models.litellm_load import load
 from core.models.litellm_wire import Assembly, ReportedUsage, messages_of, tools_of
@@ -30,8 +32,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """Times in seconds: ``silence`` without any token, ``total`` with all retries and fallbacks.
 
     ``api_base`` holds for ``name`` alone. ``sees`` says whether the models take pictures; None:
-    those that litellm knows to. ``secrets`` are texts that no failure may show; the keys themselves
-    are litellm's to find in the environment.
+    those that litellm knows to. ``window`` is in tokens; 0: what litellm knows. ``secrets`` are
+    texts that no failure may show; the keys themselves are litellm's to find in the environment.
     """
 
     name: str
@@ -41,6 +43,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     total: float = 600.0
     attempts: int = 4
     sees: bool | None = None
+    window: int = 0
     secrets: tuple[str, ...] = ()
 
 
@@ -53,6 +56,7 @@ class LiteLLMModel:
         self._chance = chance
         self._loading = asyncio.Lock()
         self._litellm: Any = None
+        self._counter: Counter | None = None
 
     @property
     def name(self) -> str:
@@ -67,6 +71,20 @@ class LiteLLMModel:
     async def close(self) -> None:
         if self._litellm is not None:
             await self._litellm.close_litellm_async_clients()
+
+    async def measure(self, request: ModelRequest) -> RequestSize:
+        try:
+            await self.load()
+            return await asyncio.to_thread(self._measure, request)
+        except Exception:  # noqa: BLE001 (what cannot be counted is not known)
+            return RequestSize()
+
+    def _measure(self, request: ModelRequest) -> RequestSize:
+        options, name = self._options, self._options.name
+        if self._counter is None:
+            window = options.window or window_of(self._litellm, name, options.fallbacks)
+            self._counter = Counter(self._litellm, name, window, sees=self._sees(name))
+        return self._counter.size(request)
 
     async def complete(self, request: ModelRequest, on_text: OnText) -> ModelReply | ModelFailure:
         try:
@@ -112,7 +130,7 @@ class LiteLLMModel:
         self, name: str, request: ModelRequest, on_text: OnText
     ) -> ModelReply | ModelFailure:
         try:
-            self._litellm.get_llm_provider(model=name, api_base=self._base_of(name))
+            self._vendor(name)
         except self._litellm.BadRequestError as error:
             failure = self._failure(error)
             return msgspec.structs.replace(failure, kind="never")
@@ -144,9 +162,14 @@ class LiteLLMModel:
         return reply.finish(self._usage(name, reply.usage))
 
     def _call(self, name: str, request: ModelRequest) -> dict[str, Any]:
+        files = request.files if self._sees(name) else None
+        messages = messages_of(request.messages, files, signed="gemini" in name.lower())
+        tools = tools_of(request.tools)
+        if wants_marks(name, self._vendor(name)):
+            messages, tools = marked(messages, tools)
         call: dict[str, Any] = {
             "model": name,
-            "messages": messages_of(request.messages, request.files if self._sees(name) else None),
+            "messages": messages,
             "stream": True,
             "stream_options": {"include_usage": True},
             "num_retries": 0,
@@ -154,7 +177,10 @@ class LiteLLMModel:
             "timeout": self._options.total,
             "api_base": self._base_of(name),
         }
-        return call | ({"tools": tools_of(request.tools)} if request.tools else {})
+        return call | ({"tools": tools} if tools else {})
+
+    def _vendor(self, name: str) -> str:
+        return str(self._litellm.get_llm_provider(model=name, api_base=self._base_of(name))[1])
 
     def _sees(self, name: str) -> bool:
         if self._options.sees is not None:
@@ -168,7 +194,8 @@ class LiteLLMModel:
         if reported is None:
             return Usage()
         prompt, completion = reported.prompt_tokens or 0, reported.completion_tokens or 0
-        return Usage(prompt, completion, self._cost(name, reported))
+        cached = getattr(reported.prompt_tokens_details, "cached_tokens", None) or 0
+        return Usage(prompt, completion, self._cost(name, reported), cached)
 
     def _cost(self, name: str, reported: ReportedUsage) -> float:
         """What the vendor or litellm put on the bill, else by the price list, else nothing."""

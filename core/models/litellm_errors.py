@@ -1,5 +1,11 @@
-"""Whatever a model call raises becomes a ModelFailure here; it never judges by words."""
+"""Whatever a model call raises becomes a ModelFailure here; it judges by words only where a vendor
+gives no more, and never retries.
 
+What is wrong with an account, a key or a limit is «never»: another model may answer. «refused» is
+the request's own fault, and its context pays for it, so nothing else may be called that.
+"""
+
+import re
 from collections.abc import Callable, Iterator, Mapping
 from email.utils import parsedate_to_datetime
 from types import ModuleType
@@ -11,13 +17,36 @@ TRANSIENT = frozenset({408, 409, 425, 429})
 HOPELESS = frozenset({401, 402, 403, 404, 405})
 BY_CODE: Mapping[str, FailureKind] = {
     "context_length_exceeded": "too_long",
+    "request_too_large": "too_long",
     "content_filter": "refused",
     "content_policy_violation": "refused",
     "insufficient_quota": "never",
+    "billing_hard_limit_reached": "never",
+    "billing_not_active": "never",
+    "billing_error": "never",
+    "exceeded_current_quota_error": "never",
     "invalid_api_key": "never",
     "model_not_found": "never",
 }
-"""OpenAI's codes, which its imitators send too; litellm reads some of them only from the text."""
+"""Codes and types of OpenAI, which its imitators send too, of Anthropic and of Moonshot."""
+BY_WORDS: tuple[tuple[str, FailureKind], ...] = (
+    ("credit balance is too low", "never"),
+    ("reached your specified api usage limits", "never"),
+    ("prompt is too long", "too_long"),
+    ("input is too long", "too_long"),
+    ("maximum context length", "too_long"),
+    ("maximum prompt length", "too_long"),
+    ("exceeds the context window", "too_long"),
+    ("exceed context limit", "too_long"),
+    ("too many input tokens", "too_long"),
+    ("request too large for", "too_long"),
+)
+"""What vendors say under a code or type that says nothing, in this order: Anthropic's empty account
+and monthly limit, a window that is full, and more tokens at once than a minute's limit has."""
+_CODE_IN_TEXT = re.compile(r'"(?:code|type|status)": ?"(\w+)"')
+"""litellm keeps of most vendors' answers the text alone."""
+WORDY = frozenset({400, 413, 422, 429})
+"""Statuses under which vendors say what they mean by words."""
 LONGEST_DETAIL = 500
 
 
@@ -51,7 +80,15 @@ def _kind(litellm: ModuleType, error: BaseException) -> FailureKind:
         return "refused"
     if isinstance(error, litellm.UnsupportedParamsError) or _lacks_credentials(litellm, error):
         return "never"
-    return _by_code(error) or _by_status(getattr(error, "status_code", None))
+    status: object = getattr(error, "status_code", None)
+    return _by_code(error) or _by_words(status, str(error)) or _by_status(status)
+
+
+def _by_words(status: object, text: str) -> FailureKind | None:
+    if status not in WORDY:
+        return None
+    lower = text.lower()
+    return next((kind for words, kind in BY_WORDS if words in lower), None)
 
 
 def _by_status(status: object) -> FailureKind:
@@ -66,7 +103,8 @@ def _by_status(status: object) -> FailureKind:
 def _by_code(error: BaseException) -> FailureKind | None:
     body: object = getattr(error, "body", None)
     fields = cast("dict[str, object]", body) if isinstance(body, dict) else dict[str, object]()
-    codes: tuple[object, ...] = (getattr(error, "code", None), fields.get("code"))
+    told = (getattr(error, "code", None), fields.get("code"), fields.get("type"))
+    codes: tuple[object, ...] = (*told, *_CODE_IN_TEXT.findall(str(error)))
     for code in codes:
         if isinstance(code, str) and code in BY_CODE:
             return BY_CODE[code]

@@ -19,6 +19,7 @@ from core.domain.messages import (
     Usage,
     UserMessage,
 )
+from core.models.litellm_ids import with_legal_ids
 
 EMPTY = "(empty)"
 """Stands for a text without a visible character, which several vendors refuse."""
@@ -49,6 +50,16 @@ class ReportedUsage(Protocol):
     prompt_tokens: int | None
     completion_tokens: int | None
 
+    @property
+    def prompt_tokens_details(self) -> "Details | None": ...
+
+
+class Details(Protocol):
+    """``cached_tokens`` are among those of the prompt, and need not be there."""
+
+    @property
+    def cached_tokens(self) -> int | None: ...
+
 
 class Chunk(Protocol):
     """What of litellm's ModelResponseStream is read; ``usage`` comes with the last one only."""
@@ -62,10 +73,14 @@ GONE = "its file is gone"
 
 
 def messages_of(
-    messages: tuple[ChatMessage, ...], files: Mapping[str, bytes] | None = None
+    messages: tuple[ChatMessage, ...],
+    files: Mapping[str, bytes] | None = None,
+    *,
+    signed: bool = False,
 ) -> list[dict[str, Any]]:
-    """``files`` are the pictures by hash; None for a model that does not see."""
-    return [_message(message, files) for message in messages]
+    """``files`` are the pictures by hash; None for a model that does not see. ``signed`` is for a
+    model that wants its thoughts back in the ids of its calls."""
+    return [_message(message, files) for message in with_legal_ids(messages, signed=signed)]
 
 
 def tools_of(tools: tuple[ToolSpec, ...]) -> list[dict[str, Any]]:

@@ -4,7 +4,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 
-from core.domain.messages import ModelFailure, ModelReply, ModelRequest
+from core.domain.messages import ModelFailure, ModelReply, ModelRequest, RequestSize
 from core.ports import OnText
 
 Result = ModelReply | ModelFailure
@@ -21,6 +21,7 @@ class ScriptedModel:
     def __init__(self, *lines: Line, name: str = "scripted") -> None:
         self._name = name
         self._lines = deque(lines)
+        self.size: Callable[[ModelRequest], RequestSize] = lambda request: RequestSize()
         self._open = asyncio.Event()
         self._open.set()
         self.requests: list[ModelRequest] = []
@@ -41,6 +42,9 @@ class ScriptedModel:
 
     def release(self) -> None:
         self._open.set()
+
+    async def measure(self, request: ModelRequest) -> RequestSize:
+        return self.size(request)
 
     async def complete(self, request: ModelRequest, on_text: OnText) -> Result:
         self.requests.append(request)

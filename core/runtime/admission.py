@@ -11,16 +11,19 @@ from core.commands.base import Command, CommandContext
 from core.domain import events as ev
 from core.domain import inputs as ask
 from core.domain.decide import decide
-from core.domain.events import Event
+from core.domain.draft import Draft
+from core.domain.events import Event, Role
 from core.domain.keys import session_key
-from core.domain.lifecycle import Draft, start_next
-from core.domain.messages import Inbound
+from core.domain.lifecycle import start_next
+from core.domain.messages import LONGEST_QUOTE, Inbound
 from core.domain.outputs import inbox_id
+from core.domain.spending import Bill
 from core.domain.state import SessionState
 from core.domain.values import clean
 from core.errors import BrokenDataError, ConflictError, DuplicateError, StorageError
 from core.runtime.access import Access
 from core.runtime.aside import Aside
+from core.runtime.budget import Budget
 from core.runtime.commits import Extras
 from core.runtime.sessions import Decision, Sessions
 
@@ -39,16 +42,23 @@ class Admission:
         access: Access,
         commands: Mapping[str, Command],
         aside: Aside,
+        budget: Budget,
     ) -> None:
         self._sessions = sessions
         self._access = access
         self._commands = commands
         self._aside = aside
+        self._budget = budget
 
     async def accept(self, inbound: Inbound) -> None:
         """Returns when the message is on disk, or was there already: only then may the platform be
         told that we have it. Raises StorageError: then it must not be told."""
-        inbound = replace(inbound, text=clean(inbound.text), user_name=clean(inbound.user_name))
+        inbound = replace(
+            inbound,
+            text=clean(inbound.text),
+            user_name=clean(inbound.user_name),
+            quote=clean(inbound.quote[:LONGEST_QUOTE]),
+        )
         key = str(session_key(inbound.address, inbound.user))
         for _ in range(SECOND_THOUGHTS):
             decision = await self._decision(inbound)
@@ -86,8 +96,15 @@ class Admission:
             claims=claims,
             owner=await self._access.owner() if name in self._commands else "",
             commands=self._commands,
+            bill=await self._bill(name, inbound, role),
         )
         return self._run(name, context)
+
+    async def _bill(self, name: str, inbound: Inbound, role: Role | None) -> Bill | None:
+        command = self._commands.get(name)
+        if command is None or not command.asks_bill:
+            return None
+        return await self._budget.bill(inbound, whole=role == "owner")
 
     def _run(self, name: str, context: CommandContext) -> Decision:
         def decision(state: SessionState, at: datetime) -> tuple[Event, ...]:

@@ -1,14 +1,14 @@
 """The loop: asks a state for its effects, does them, feeds the results back; it decides nothing."""
 
 import asyncio
-from collections.abc import Mapping
 
 import msgspec
 import structlog
 
 from core.domain import inputs as ask
-from core.domain.context import build_request, wanted_bodies
+from core.domain.context import build_request, view_of
 from core.domain.effects import (
+    AwaitSummary,
     AwaitTool,
     CallModel,
     ReadFiles,
@@ -18,21 +18,19 @@ from core.domain.effects import (
     next_effects,
 )
 from core.domain.events import MessageReceived
-from core.domain.messages import ModelFailure, ModelReply
+from core.domain.messages import ModelFailure, ModelReply, ModelRequest, RequestSize
 from core.domain.outputs import preview_id
+from core.domain.room import is_worth_asking
+from core.domain.spending import Limit
 from core.domain.state import SessionState, Turn
 from core.domain.values import clean
 from core.errors import BrokenDataError, StillhereError, UnstorableError
-from core.files.reader import FileReader
-from core.ports import Artifact, Channel, Clock, Model, Outbox
-from core.runtime.aside import Aside
+from core.ports import Artifact
 from core.runtime.gate import Gate
-from core.runtime.holder import Holder
-from core.runtime.limiter import Limiter
-from core.runtime.preview import Preview, Stage
+from core.runtime.outside import Outside
+from core.runtime.preview import Preview
 from core.runtime.retrying import insist
 from core.runtime.sessions import Sessions
-from core.runtime.toolbox import Toolbox
 
 Do = TryTurn | ReadFiles | CallModel | RunTool
 
@@ -42,20 +40,6 @@ log = structlog.get_logger(__name__)
 class Work(msgspec.Struct, frozen=True):
     turn: int
     task: asyncio.Task[None]
-
-
-class Outside(msgspec.Struct, frozen=True, kw_only=True):
-    """All that the loop acts on."""
-
-    outbox: Outbox
-    channels: Mapping[str, Channel]
-    model: Model
-    toolbox: Toolbox
-    reader: FileReader
-    limiter: Limiter
-    clock: Clock
-    holder: Holder
-    aside: Aside
 
 
 class Agent:
@@ -137,7 +121,7 @@ class Agent:
         if not ours or key not in self._sessions.held:
             return []
         effects = next_effects(state, self._sessions.policy)
-        return [effect for effect in effects if not isinstance(effect, AwaitTool | Sleep)]
+        return [e for e in effects if not isinstance(e, AwaitTool | AwaitSummary | Sleep)]
 
     async def _state(self, key: str) -> SessionState:
         """A turn does not break off because the database is away just then."""
@@ -195,15 +179,32 @@ class Agent:
         )
 
     async def _call_model(self, state: SessionState, effect: CallModel) -> None:
-        bodies = await insist(
-            self._out.clock, lambda: self._sessions.bodies(state.key, wanted_bodies(state))
-        )
-        request = build_request(
-            state,
-            {recorded.seq: recorded for recorded in bodies},
-            self._sessions.policy.system_prompt,
-            self._out.toolbox.specs,
-        )
+        meter = await self._out.budget.meter(state)
+        if limit := self._out.budget.forbids(meter):
+            await self._tell(state.key, self._over_budget(effect, limit))
+            return
+        request, size = await self._measured(state)
+        if not is_worth_asking(state, size, self._sessions.policy, self._out.clock.now()):
+            await self._tell(state.key, self._too_long(effect, size))
+            return
+        reply = await self._ask(state, request)
+        match reply:
+            case ModelReply():
+                wish = msgspec.structs.replace(self._replied(effect, reply, size), meter=meter)
+            case ModelFailure():
+                wish = self._failed(effect, reply, size)
+        await self._tell(state.key, wish)
+
+    async def _measured(self, state: SessionState) -> tuple[ModelRequest, RequestSize]:
+        policy = self._sessions.policy
+        view = view_of(state, policy)
+        found = await insist(self._out.clock, lambda: self._sessions.bodies(state.key, view.seqs))
+        bodies = {recorded.seq: recorded for recorded in found}
+        request = build_request(view, bodies, policy.system_prompt, self._out.toolbox.specs)
+        measured = await self._out.model.measure(request)
+        return request, msgspec.structs.replace(measured, estimated=view.tokens)
+
+    async def _ask(self, state: SessionState, request: ModelRequest) -> ModelReply | ModelFailure:
         if request.pictures:
             bare = request
             request = await insist(self._out.clock, lambda: self._out.reader.equipped(bare))
@@ -213,33 +214,53 @@ class Agent:
         finally:
             await preview.close()
         await preview.settled()
-        at = self._out.clock.now()
-        match reply:
-            case ModelReply():
-                reply = _cleaned(reply)
-                effects = self._out.toolbox.effects(reply.calls)
-                wish = ask.Reply(
-                    at=at, turn=effect.turn, step=effect.step, reply=reply, effects=effects
-                )
-            case ModelFailure():
-                wish = self._failed(effect, reply)
-        await self._tell(state.key, wish)
+        return reply
 
-    def _failed(self, effect: CallModel, failure: ModelFailure) -> ask.Fail:
-        error_id = self._out.toolbox.new_id()
+    def _replied(self, effect: CallModel, reply: ModelReply, size: RequestSize) -> ask.Reply:
+        cleaned = _cleaned(reply)
+        return ask.Reply(
+            at=self._out.clock.now(),
+            turn=effect.turn,
+            step=effect.step,
+            reply=cleaned,
+            effects=self._out.toolbox.effects(cleaned.calls),
+            size=size,
+        )
+
+    def _over_budget(self, effect: CallModel, limit: Limit) -> ask.OverBudget:
+        log.warning("over budget", step=effect.step, limit=limit)
+        at = self._out.clock.now()
+        return ask.OverBudget(at=at, turn=effect.turn, step=effect.step, limit=limit)
+
+    def _too_long(self, effect: CallModel, size: RequestSize) -> ask.Fail:
+        """Found out by ourselves: nobody has to be asked, and nothing went wrong."""
+        detail = f"{size.counted} tokens by our count, of {size.window} by the provider's"
+        log.info("request too long", step=effect.step, detail=detail)
+        failure = ModelFailure(kind="too_long", detail=detail)
+        return self._fail(effect, failure, size, asked=False)
+
+    def _failed(self, effect: CallModel, failure: ModelFailure, size: RequestSize) -> ask.Fail:
+        wish = self._fail(effect, failure, size, asked=True)
         log.error(
             "model failed",
             step=effect.step,
             kind=failure.kind,
             detail=failure.detail,
-            error_id=error_id,
+            error_id=wish.error_id,
         )
+        return wish
+
+    def _fail(
+        self, effect: CallModel, failure: ModelFailure, size: RequestSize, *, asked: bool
+    ) -> ask.Fail:
         return ask.Fail(
             at=self._out.clock.now(),
             turn=effect.turn,
             step=effect.step,
             failure=failure,
-            error_id=error_id,
+            error_id=self._out.toolbox.new_id(),
+            size=size,
+            asked=asked,
         )
 
     async def _run_tool(self, state: SessionState, effect: RunTool) -> None:
@@ -286,13 +307,7 @@ class Agent:
 
     def _preview(self, state: SessionState) -> Preview:
         turn = _open_turn(state)
-        stage = Stage(
-            channel=self._out.channels[turn.address.platform],
-            outbox=self._out.outbox,
-            limiter=self._out.limiter,
-            clock=self._out.clock,
-            holder=self._out.holder,
-        )
+        stage = self._out.stage(turn.address)
         preview = Preview(preview_id(state.key, turn.number), state.key, turn.address, stage)
         preview.start()
         return preview

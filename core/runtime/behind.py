@@ -24,6 +24,7 @@ from core.domain.durability import may_lag
 from core.domain.events import Recorded
 from core.domain.fold import fold
 from core.domain.policy import Durability
+from core.domain.spending import Spent
 from core.domain.state import SessionState
 from core.errors import IllegalEventError, StillhereError, UnstorableError
 from core.ports import Clock, Commit, SessionStore
@@ -31,7 +32,7 @@ from core.runtime.holder import Holder
 
 MOST_BEHIND = 16
 """Commits of one key that a slow disk may be behind under ``async``; then the turn waits for it."""
-_OWN = ("key", "expected_seq", "at", "log", "stream", "artifacts", "snapshot")
+_OWN = ("key", "expected_seq", "at", "log", "stream", "artifacts", "snapshot", "spent")
 _OF_THE_NEWEST = ("session_id", "open_turn", "owed", "lease")
 """All that a commit that lags may carry; whatever else it holds is promised to someone."""
 
@@ -53,6 +54,7 @@ def together(decided: Sequence[Decided]) -> Commit:
         expected_seq=decided[0].commit.expected_seq,
         log=tuple(chain.from_iterable(one.commit.log for one in decided)),
         artifacts=tuple(chain.from_iterable(one.commit.artifacts for one in decided)),
+        spent=tuple(chain.from_iterable(one.commit.spent for one in decided)),
         snapshot=last.after if any(one.commit.snapshot for one in decided) else None,
     )
 
@@ -99,6 +101,15 @@ class Behind:
     def log(self, key: str) -> tuple[Recorded, ...]:
         tail = self._tails.get(key)
         return together(tail.decided).log if tail else ()
+
+    def spent(self, key: str) -> tuple[Spent, ...]:
+        tail = self._tails.get(key)
+        return together(tail.decided).spent if tail else ()
+
+    def artifact(self, key: str, artifact_id: str) -> str | None:
+        tail = self._tails.get(key)
+        kept = together(tail.decided).artifacts if tail else ()
+        return next((one.text for one in kept if one.id == artifact_id), None)
 
     def may_wait(self, before: SessionState, commit: Commit) -> bool:
         """To be asked only for a key whose lease is ours."""

@@ -40,7 +40,8 @@ def record(before: SessionState, events: tuple[Event, ...], at: datetime) -> tup
 
 def is_open(state: SessionState) -> bool:
     """Whether someone has to work on the session; a turn that waits is woken by its timer."""
-    return state.turn is not None and state.turn.status != "waiting"
+    at_work = state.turn is not None and state.turn.status != "waiting"
+    return at_work or (state.session is not None and state.session.compaction is not None)
 
 
 class CommitBuilder:
@@ -87,12 +88,14 @@ class CommitBuilder:
             artifacts=extras.artifacts,
             lease=self._lease(before, after, at, extras),
             snapshot=after if after.seq // every > before.seq // every else None,
+            spent=out.spent,
+            marks=out.marks,
         )
 
     def _lease(
         self, before: SessionState, after: SessionState, at: datetime, extras: Extras
     ) -> Lease | None:
-        if not is_open(after) or (extras.lease == "if opened" and before.turn is not None):
+        if not is_open(after) or (extras.lease == "if opened" and is_open(before)):
             return None
         if extras.lease == "let go":
             return Lease(self._holder.owner, at)

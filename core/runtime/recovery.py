@@ -91,7 +91,8 @@ class Recovery:
 
         for key in keys:
             try:
-                await self._sessions.change(key, decision, Extras(lease="let go"))
+                if not await self._sessions.change(key, decision, Extras(lease="let go")):
+                    await self._sessions.let_go(key)
             except ConflictError as error:
                 log.info("turn is another's by now", key=key, error=str(error))
             except BrokenDataError as error:

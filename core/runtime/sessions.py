@@ -18,6 +18,7 @@ from core.domain.keys import Address, aside_name
 from core.domain.ledger import owed
 from core.domain.policy import Policy
 from core.domain.recovery import faults
+from core.domain.spending import Spent
 from core.domain.state import SessionState
 from core.errors import (
     BrokenDataError,
@@ -92,6 +93,16 @@ class Sessions:
         rest = wanted.difference(recorded.seq for recorded in here)
         return (*await self._store.bodies(key, tuple(sorted(rest))), *here)
 
+    def unwritten(self, key: str) -> tuple[Spent, ...]:
+        """What was spent by what is decided and not yet written."""
+        return self._behind.spent(key)
+
+    async def artifact(self, key: str, artifact_id: str) -> str | None:
+        """As ``SessionStore.artifact``, but of what is decided and not yet written, too. It does
+        not look whose it is."""
+        here = self._behind.artifact(key, artifact_id)
+        return await self._store.artifact(artifact_id) if here is None else here
+
     async def ask(self, key: str, wish: ask.Input, artifacts: tuple[Artifact, ...] = ()) -> bool:
         """True if the input had an effect, False if it was stale. Raises as ``change``."""
 
@@ -163,6 +174,13 @@ class Sessions:
             state = await self._load(key)
             await self._commit(state, (), self._clock.now(), Extras(lease="take"))
         return state
+
+    async def let_go(self, key: str) -> None:
+        """Leaves a session to whoever comes next. Raises as ``take``."""
+        async with self._lock(key):
+            if key in self.held:
+                state = await self._load(key)
+                await self._commit(state, (), self._clock.now(), Extras(lease="let go"))
 
     async def renew(self, keys: tuple[str, ...]) -> None:
         """Keeps the leases of sessions that are being worked on. Where another process ended a

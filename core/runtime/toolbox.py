@@ -2,20 +2,33 @@
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any
 
 import msgspec
 import structlog
 
 from core.domain.effects import RunTool
+from core.domain.entries import BYTES_A_TOKEN
 from core.domain.events import Event
 from core.domain.messages import EffectClass, ToolCall, ToolOutcome, ToolSpec
-from core.domain.state import SessionState
-from core.domain.values import TEXT_LIMIT, as_text, capped
+from core.domain.policy import Policy
+from core.domain.state import Session, SessionState
+from core.domain.values import as_text, capped, is_small
+from core.domain.window import window_of
 from core.ports import Artifact, Clock, Tool, ToolContext, ToolOutput
 
 LONGEST_ID = 100
+SHARE_OF_WINDOW = 1 / 8
+"""Of the model's window that one result may take."""
+LEAST = 1_000
+"""Bytes of a result that are shown however small the window is."""
+MOST = 64_000
+"""Bytes; so many that in any script the characters are counted first."""
+
+ReadArtifact = Callable[[str, str], Awaitable[str | None]]
+"""By session key and id; it need not look whose it is."""
 
 log = structlog.get_logger(__name__)
 
@@ -30,10 +43,19 @@ class ToolDone(msgspec.Struct, frozen=True):
 class Toolbox:
     """``new_id`` makes short ids that find an error in the log."""
 
-    def __init__(self, tools: Mapping[str, Tool], clock: Clock, new_id: Callable[[], str]) -> None:
+    def __init__(
+        self,
+        tools: Mapping[str, Tool],
+        clock: Clock,
+        new_id: Callable[[], str],
+        policy: Policy,
+        artifact: ReadArtifact,
+    ) -> None:
         self._tools = tools
         self._clock = clock
         self.new_id = new_id
+        self._policy = policy
+        self._artifact = artifact
         self.specs: tuple[ToolSpec, ...] = tuple(tool.spec for tool in tools.values())
 
     def effects(self, calls: tuple[ToolCall, ...]) -> tuple[EffectClass, ...]:
@@ -59,7 +81,7 @@ class Toolbox:
         try:
             async with limit:
                 output = await tool.run(arguments, context)
-            done = self._done(output, context.call_key)
+            done = self._done(output, context)
         except Exception:
             if limit.expired():
                 text = f"Broken off after {tool.timeout:.0f} s without a result."
@@ -70,12 +92,13 @@ class Toolbox:
         return done
 
     @staticmethod
-    def _done(output: ToolOutput, call_key: str) -> ToolDone:
+    def _done(output: ToolOutput, context: ToolContext) -> ToolDone:
         text = as_text(output.value)
-        artifact = Artifact(call_key, text) if len(text) > TEXT_LIMIT else None
+        whole = is_small(text, context.most)
+        artifact = None if whole else Artifact(context.call_key, text)
         return ToolDone(
             outcome="error" if output.failed else "ok",
-            text=capped(text, artifact.id) if artifact else text,
+            text=capped(text, context.call_key, context.most),
             events=output.events,
             artifact=artifact,
         )
@@ -94,8 +117,22 @@ class Toolbox:
             now=self._clock.now,
             sleep=self._clock.sleep,
             progress=progress,
+            artifact=partial(self._read, state.key, session),
+            most=_most(session, window_of(state, self._policy)),
             open_reminders=len(state.reminders),
         )
+
+    async def _read(self, key: str, session: Session, artifact_id: str) -> str | None:
+        """Only what tools of this session brought, or of the one before it under the same key."""
+        run, slash, _ = artifact_id.partition("/")
+        ours = slash and run in (session.session_id, session.parent)
+        return await self._artifact(key, artifact_id) if ours else None
+
+
+def _most(session: Session, window: int) -> int:
+    """Bytes of one result that the model is shown, in whatever script."""
+    tokens = window * SHARE_OF_WINDOW / session.scale
+    return max(LEAST, min(MOST, int(tokens * BYTES_A_TOKEN)))
 
 
 def _short(call_id: str) -> str:

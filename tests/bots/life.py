@@ -19,7 +19,7 @@ from core.domain.ledger import Ledger
 from core.domain.messages import Attachment, Inbound, OutboxMessage, Part
 from core.errors import PermanentError, StorageError
 from core.models.scripted import ScriptedModel
-from core.ports import Pace, Paces, Store, Tool
+from core.ports import Model, Pace, Paces, Store, Tool
 from storage.memory import MemoryStore
 
 START = datetime(2026, 5, 5, 14, 30, tzinfo=UTC)
@@ -180,6 +180,8 @@ class House:
         self.clock = HandClock()
         self.store: Store = MemoryStore()
         self.script = ScriptedModel(*lines)
+        self.model: Model | None = None
+        """None: the script."""
         self.tools = tools or {}
         given: dict[str, Any] = {
             "allowed_users": ("*",),
@@ -197,7 +199,7 @@ class House:
             store=self.store,
             platforms={self.room.name: self.room.platform},
             clock=self.clock,
-            model=self.script,
+            model=self.model or self.script,
             tools=self.tools,
         )
 

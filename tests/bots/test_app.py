@@ -399,7 +399,7 @@ async def test_demo_tools_are_the_demo_models_only() -> None:
     await house.room.sees("I cannot count")
     await service.stop()
     offered = [tool.name for tool in house.script.requests[0].tools]
-    assert offered == ["now", "remind_me"]
+    assert offered == ["now", "read_result", "remind_me"]
 
 
 def built(**builds: Callable[[Mapping[str, str], Site], Adapter | None]) -> Service:

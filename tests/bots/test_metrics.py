@@ -11,6 +11,7 @@ from starlette.applications import Starlette
 from bots.metrics import Reading, metrics_route
 from bots.platforms import Health
 from core.domain.ledger import Ledger
+from core.domain.messages import Usage
 from core.errors import StorageError
 
 AT = datetime(2026, 5, 5, tzinfo=UTC)
@@ -25,6 +26,7 @@ WELL = Reading(
         "slack": Health(ok=False, detail="", last_error="", last_error_at=AT),
         "telegram": Health(ok=True, detail="", connected_since=AT, last_inbound=AT),
     },
+    spent={"telegram": Usage(1000, 200, 0.125, 300)},
 )
 
 
@@ -81,6 +83,10 @@ async def test_every_number_is_told_once() -> None:
         ("telegram", "connected_since"): AT.timestamp(),
         ("telegram", "last_inbound"): AT.timestamp(),
     }
+    assert found["stillhere_tokens_total", "prompt", "telegram"] == 1000
+    assert found["stillhere_tokens_total", "completion", "telegram"] == 200
+    assert found["stillhere_tokens_total", "cached", "telegram"] == 300
+    assert found["stillhere_cost_dollars_total", "telegram"] == 0.125
     assert len(found) == len([line for line in answer.text.splitlines() if line[0] != "#"])
 
 

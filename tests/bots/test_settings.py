@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from bots.settings import MOST_MINUTES, Settings, read_settings, secrets_of
+from core.domain.spending import limits_of
 from core.errors import ConfigurationError
 
 
@@ -34,6 +35,24 @@ def test_nothing_needs_to_be_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert (policy.idle_reset, policy.daily_reset_at) == (24 * 3600, None)
 
 
+def test_what_a_day_may_cost(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert limits_of(read_settings().policy("demo")) == ()
+    monkeypatch.setenv("DAILY_USD_PER_USER", "0.5")
+    monkeypatch.setenv("DAILY_USD", "10")
+    monkeypatch.setenv("DAILY_TOKENS_PER_USER", "20000")
+    policy = read_settings().policy("demo")
+    caps = (policy.daily_usd_per_user, policy.daily_usd, policy.daily_tokens_per_user)
+    assert caps == (0.5, 10.0, 20_000)
+
+
+def test_how_much_of_a_conversation_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert read_settings().policy("demo").strategy == "auto"
+    monkeypatch.setenv("CONTEXT_STRATEGY", "Window ")
+    monkeypatch.setenv("CONTEXT_WINDOW", "5000")
+    policy = read_settings().policy("demo")
+    assert (policy.strategy, policy.context_window) == ("window", 5_000)
+
+
 def test_an_empty_value_counts_as_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in Settings.model_fields:
         monkeypatch.setenv(name.upper(), "")
@@ -48,11 +67,16 @@ def test_every_fault_is_told_at_once_with_the_remedy(monkeypatch: pytest.MonkeyP
         ALLOWED_USERS="telegram:1,23",
         BUSY_MODE="later",
         DURABILITY="never",
+        CONTEXT_STRATEGY="some",
+        CONTEXT_WINDOW="-1",
         IDLE_RESET_MINUTES="-1",
         DAILY_RESET_AT="25:00",
         DRAIN_SECONDS="nan",
         TURN_MAX_STEPS="0",
         TURN_MAX_ATTEMPTS="1.5",
+        DAILY_USD_PER_USER="-1",
+        DAILY_USD="inf",
+        DAILY_TOKENS_PER_USER="many",
         LOG_LEVEL="loud",
         LOG_FORMAT="xml",
     )
@@ -63,11 +87,16 @@ def test_every_fault_is_told_at_once_with_the_remedy(monkeypatch: pytest.MonkeyP
         "telegram:123, with a comma between them, or * for everyone",
         "BUSY_MODE": "must be queue, steer or interrupt",
         "DURABILITY": "must be sync, async or exit",
+        "CONTEXT_STRATEGY": "must be full, window, compact or auto",
+        "CONTEXT_WINDOW": "must be a number of tokens, or 0 for what the model takes",
         "IDLE_RESET_MINUTES": f"must be a number of minutes from 0 (never) to {MOST_MINUTES}",
         "DAILY_RESET_AT": "must be a time of day in UTC from 00:00 to 23:59, such as 04:00",
         "DRAIN_SECONDS": "must be a number of seconds, 0 to 86400",
         "TURN_MAX_STEPS": "must be a whole number, 1 or more",
         "TURN_MAX_ATTEMPTS": "must be a whole number, 1 or more",
+        "DAILY_USD_PER_USER": "must be an amount of US dollars, 0 for no limit",
+        "DAILY_USD": "must be an amount of US dollars, 0 for no limit",
+        "DAILY_TOKENS_PER_USER": "must be a number of tokens, 0 for no limit",
         "LOG_LEVEL": "must be DEBUG, INFO, WARNING or ERROR",
         "LOG_FORMAT": "must be plain or json",
     }

@@ -17,7 +17,7 @@ from tests.harness.worker import BASE, Order, Worker
 from tests.planted.kills import KILL_BUGS, KillBug, plant
 from tests.postgres import PostgresServer
 
-CELLS = 2
+CELLS: dict[Database, int] = {"sqlite": 2, "postgresql": 1}
 """Of each scenario."""
 pytestmark = pytest.mark.timeout(600)
 
@@ -34,7 +34,7 @@ async def spread(
     def order(number: int, name: str) -> Order:
         block = Block(scenario=name, database=database)
         place = str(folder / str(number))
-        return Order(block=block, folder=place, pg_port=pg_port, only=CELLS)
+        return Order(block=block, folder=place, pg_port=pg_port, only=CELLS[database])
 
     orders = [order(number, scenario.name) for number, scenario in enumerate(SCENARIOS)]
     return await asyncio.gather(*map(worker.run, orders))
@@ -61,7 +61,7 @@ async def test_a_spread_of_kills_on_postgresql(
     outcomes = await spread(worker, "postgresql", tmp_path, postgres_server.port)
     assert complaints(outcomes) == {}
     killed = [result.killed for outcome in outcomes for result in outcome.results]
-    assert sum(map(bool, killed)) > len(SCENARIOS)
+    assert sum(map(bool, killed)) > len(SCENARIOS) // 2
 
 
 @pytest.mark.parametrize("bug", KILL_BUGS, ids=lambda bug: bug.name)

@@ -10,7 +10,7 @@ from tests.harness.lab import Place, Zygote, zygote
 from tests.harness.soak.page import as_markdown
 from tests.harness.soak.run import Plan, soak
 
-PLAN = Plan(people=10, seconds=10.0, kills=3, calm=2.0, pause=(0.6, 2.5), tempo=2.0)
+PLAN = Plan(people=8, seconds=6.0, kills=2, calm=2.0, pause=(0.6, 2.5), tempo=2.0)
 RATE = 12.0
 """What waits a minute before its last attempt would hold up the end."""
 pytestmark = pytest.mark.timeout(300)

@@ -183,7 +183,11 @@ def live(birth: Birth) -> int:
 
     def ground_of(store: SqlStore) -> Ground:
         options = Options(
-            name=settings.model, silence=birth.silence, total=60.0, sees=settings.sees
+            name=settings.model,
+            window=settings.context_window,
+            silence=birth.silence,
+            total=60.0,
+            sees=settings.sees,
         )
         return Ground(
             settings=settings,

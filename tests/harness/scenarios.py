@@ -11,12 +11,15 @@ from tests.harness.scripted import (
     FIRST,
     HANG,
     LONG,
+    LONG_STORY,
     PARTS,
     REMIND,
     REMINDED,
     SLOW,
     SLOW_TOOL,
+    STORIES,
     TOOLS,
+    WHO,
     with_pictures,
 )
 from tests.harness.spoil import spoil
@@ -24,12 +27,15 @@ from tests.harness.stage import (
     BACK,
     CHARGED,
     HANGING,
+    KNOWN,
     NEW,
     NOTHING_RUNS,
     PUT_ASIDE,
     QUIET,
     SEEING,
     STOPPED,
+    SUMMED_UP,
+    SUMMING_UP,
     UNREADABLE,
     WAITS,
     Scenario,
@@ -183,6 +189,37 @@ async def long_talk(stage: Stage) -> None:
     await stage.shown(BACK)
     stage.says(FIRST)
     await stage.shown("You said first: hello")
+
+
+async def compacting_on_wish(stage: Stage) -> None:
+    stage.says(STORIES[0])
+    await stage.read(STORIES[0])
+    stage.says("hello")
+    await stage.read("hello")
+    stage.says("/compact")
+    await stage.shown(SUMMED_UP)
+    stage.says(WHO)
+    await stage.shown(KNOWN)
+
+
+async def compacting_behind(stage: Stage) -> None:
+    """When the window fills; who writes meanwhile is answered at once."""
+    for story in STORIES:
+        stage.says(story)
+        await stage.read(story)
+    stage.says(WHO)
+    await stage.shown(KNOWN)
+
+
+async def compacting_before(stage: Stage) -> None:
+    """A message that does not fit with what was said before waits for the summary."""
+    for story in STORIES[:2]:
+        stage.says(story)
+        await stage.read(story)
+    stage.says(LONG_STORY)
+    await stage.read(LONG_STORY)
+    stage.says(WHO)
+    await stage.shown(KNOWN)
 
 
 async def waiting_message(stage: Stage) -> None:
@@ -343,6 +380,28 @@ SCENARIOS = (
         about="one that comes while the process is dead in mid-turn",
         play=waiting_message,
         wishes=Wishes(answered=("meanwhile",), one_of=(CHARGED,), charges=1),
+    ),
+    Scenario(
+        name="/compact",
+        about="older turns are summed up because the person asks for it",
+        play=compacting_on_wish,
+        wishes=Wishes(answered=(STORIES[0], "hello"), said=(SUMMING_UP, SUMMED_UP, KNOWN)),
+        twice=True,
+    ),
+    Scenario(
+        name="a summary behind the talk",
+        about="the window fills, and older turns are summed up when a turn has ended",
+        play=compacting_behind,
+        wishes=Wishes(answered=STORIES, said=(SUMMED_UP, KNOWN)),
+        environment={"CONTEXT_WINDOW": "1600"},
+    ),
+    Scenario(
+        name="a summary before the answer",
+        about="a message does not fit with what was said before, and waits for the summary of that",
+        play=compacting_before,
+        wishes=Wishes(answered=(*STORIES[:2], LONG_STORY), said=(SUMMED_UP, KNOWN)),
+        environment={"CONTEXT_WINDOW": "2500"},
+        twice=True,
     ),
     Scenario(
         name="a long talk",

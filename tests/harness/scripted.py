@@ -4,7 +4,8 @@ import re
 from collections import Counter
 from typing import Any
 
-from core.domain.context import NOTE, REMINDER
+from core.domain.context import NOTE, REMINDER, SUMMARY
+from core.domain.summary import INSTRUCTIONS
 from tests.standins.faults import Refuse, too_many
 from tests.standins.openai_reply import Reply, ToolCall, text_of
 
@@ -23,12 +24,20 @@ ENDLESS = "never be done"
 JOB = "do the long job"
 JOB_STEPS = 10
 FIRST = "what did I say first"
+NAME = "my name is Ada"
+WHO = "what is my name"
+STORIES = tuple(
+    f"Story {number}. {NAME if number == 1 else 'It goes on'}{' and then' * 40}."
+    for number in range(1, 7)
+)
+LONG_STORY = f"The last story{' and then' * 300}."
 UNKNOWN = "outcome unknown"
 PICTURE = "[picture: "
 WORD_PAUSE = 0.12
 PARTS = 5
-SPECIAL = (HANG, SLOW, LONG, TOOLS, SLOW_TOOL, REMIND, BUSY, DIE, LEAP, ENDLESS, JOB, FIRST)
+SPECIAL = (HANG, SLOW, LONG, TOOLS, SLOW_TOOL, REMIND, BUSY, DIE, LEAP, ENDLESS, JOB, FIRST, WHO)
 _ENDED = (f"{NOTE} This was stopped", f"{NOTE} This could not")
+_NOT_SAID = (NOTE, PICTURE, SUMMARY, "## ")
 _OF_ECHO = re.compile(r"You wrote (.*?) and I read it well")
 
 
@@ -49,6 +58,8 @@ class Script:
         self.asked: Counter[str] = Counter()
 
     def __call__(self, request: dict[str, Any]) -> Reply | Refuse:
+        if is_summary(request):
+            return Reply(text=_summary(request), delay_per_chunk=0.05)
         said, results = newest(request)
         key = " + ".join(said)
         self.asked[key] += 1
@@ -58,6 +69,17 @@ class Script:
         if BUSY in said and not again:
             return too_many(BUSY_SECONDS)
         return _call(said, results) or _answer(said, results, request)
+
+
+def is_summary(request: dict[str, Any]) -> bool:
+    return text_of(request["messages"][0]["content"]) == INSTRUCTIONS
+
+
+def _summary(request: dict[str, Any]) -> str:
+    """The name, wherever it is said, and nothing else."""
+    told = NAME in text_of(request["messages"][1]["content"])
+    facts = f"- {NAME}" if told else "- nothing is known"
+    return f"## Goal\n- talk\n\n## Facts and preferences\n{facts}"
 
 
 def newest(request: dict[str, Any]) -> tuple[list[str], list[str]]:
@@ -70,7 +92,7 @@ def newest(request: dict[str, Any]) -> tuple[list[str], list[str]]:
                 for paragraph in text_of(message["content"]).split("\n\n"):
                     if paragraph.startswith(_ENDED):
                         said, results, pictures = [], [], 0
-                    elif not paragraph.startswith((NOTE, PICTURE)):
+                    elif not paragraph.startswith(_NOT_SAID):
                         said.append(paragraph.partition(f"\n{PICTURE}")[0])
                 pictures += pictures_of(message["content"])
             case "assistant" if not message.get("tool_calls"):
@@ -124,13 +146,19 @@ def _answer(said: list[str], results: list[str], request: dict[str, Any]) -> Rep
         parts.append("The job is done.")
     if FIRST in said:
         parts.append(f"You said first: {_first(request)}")
+    if WHO in said:
+        shown = [text_of(m["content"]) for m in request["messages"] if m["role"] == "user"]
+        known = any(NAME in text for text in shown)
+        summed_up = any(text.startswith(SUMMARY) for text in shown)
+        parts.append(f"{'Your name is Ada' if known else 'I forgot'}, {summed_up=}.")
     if LONG in said:
         parts.append(long_text())
     plain = [text for text in said if text not in SPECIAL and text not in reminders]
     plain += [text for text in said if text in (HANG, SLOW, BUSY)]
     parts += [echo(*plain)] if plain else []
     pause = WORD_PAUSE * (3 if SLOW in said else 1)
-    return Reply(text="\n\n".join(parts), delay_per_chunk=0.0 if LONG in said else pause)
+    at_once = LONG in said or any(text in (*STORIES, LONG_STORY) for text in said)
+    return Reply(text="\n\n".join(parts), delay_per_chunk=0.0 if at_once else pause)
 
 
 def long_text() -> str:

@@ -63,9 +63,27 @@ BUGS = (
     ),
     Bug(
         "compaction counts entries and splits calls from results",
-        "core/domain/fold.py",
-        "tuple(entry for entry in _session(state).entries if entry.turn >= event.first_turn)",
-        "_session(state).entries[-4:]",
+        "core/domain/fold_context.py",
+        "    kept = tuple(entry for entry in session.entries if not _leaves(entry, event))\n",
+        "    kept = session.entries[-4:]\n",
+    ),
+    Bug(
+        "a summary takes the results of the open turn along",
+        "core/domain/fold_context.py",
+        "return entry.turn < event.first_turn",
+        'return entry.turn < event.first_turn or entry.kind == "tool"',
+    ),
+    Bug(
+        "a summary that fails takes turns along",
+        "core/domain/fold_context.py",
+        "failed = _with(state, session, compaction=None,",
+        "failed = _with(state, session, entries=session.entries[-4:], compaction=None,",
+    ),
+    Bug(
+        "an undone compaction brings nothing back",
+        "core/domain/fold_context.py",
+        "entries=(*older, *session.replaced, *newer)",
+        "entries=(*older, *newer)",
     ),
     Bug(
         "the message is taken before the reset",

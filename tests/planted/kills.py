@@ -64,7 +64,7 @@ KILL_BUGS = (
         edits=(
             Edit(
                 "core/domain/outputs.py",
-                "            return [_answer(state.key, turn, event, seq)]\n",
+                "            return [_answer(state, turn, event, seq)]\n",
                 "            return []\n",
             ),
             Edit(
@@ -80,8 +80,9 @@ KILL_BUGS = (
             ),
             Edit(
                 "core/runtime/agent.py",
-                "from core.domain.messages import ModelFailure, ModelReply\n",
-                "from core.domain.messages import ModelFailure, ModelReply, OutboxMessage\n",
+                "from core.domain.outputs import preview_id\n",
+                "from core.domain.messages import OutboxMessage\n"
+                "from core.domain.outputs import preview_id\n",
             ),
         ),
     ),
@@ -194,8 +195,8 @@ KILL_BUGS = (
             ),
             Edit(
                 "core/runtime/admission.py",
-                "import Draft, start_next\n",
-                "import Draft, ensure_session, expiry, start_next\n",
+                "from core.domain.lifecycle import start_next\n",
+                "from core.domain.lifecycle import ensure_session, expiry, start_next\n",
             ),
         ),
     ),

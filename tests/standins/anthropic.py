@@ -7,16 +7,17 @@ async with AnthropicStandIn() as ai:     # api_base: ai.url, model: "anthropic/c
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from aiohttp import web
 
-from tests.standins.anthropic_checks import WINDOW, Json, violations
+from tests.standins.anthropic_checks import WINDOW, Json, pieces, too_long, violations
 from tests.standins.anthropic_reply import Answer
 from tests.standins.base import Call
 from tests.standins.faults import Refuse, RefusedError
-from tests.standins.model import ModelStandIn, Respond, echo
+from tests.standins.model import ModelStandIn
 from tests.standins.openai_reply import Reply
+from tests.standins.tokens import Piece, Used
 
 MESSAGES = "messages"
 LARGEST_BODY = 32 * 2**20
@@ -45,22 +46,20 @@ DECLINED = Reply(text="I can", finish_reason="refusal")
 
 
 class AnthropicStandIn(ModelStandIn):
-    """`window` in tokens, as `prompt_tokens` counts them."""
-
-    def __init__(
-        self, respond: Respond = echo, api_key: str | None = None, window: int = WINDOW
-    ) -> None:
-        super().__init__(respond, api_key)
-        self.window = window
-
     def routes(self) -> Iterable[web.RouteDef]:
         yield web.post("/v1/messages", self._on_messages)
 
     def wrong(self, request: Json) -> list[str]:
-        return violations(request, self.window)
+        return violations(request, WINDOW if self.window is None else self.window)
 
-    def shaped(self, reply: Reply, request: Json, number: int) -> Answer:
-        return Answer(reply, request, number)
+    def pieces(self, request: Json) -> Iterator[Piece]:
+        return pieces(request)
+
+    def overflow(self, tokens: int, window: int) -> Refuse:
+        return Refuse(400, too_long(tokens, window))
+
+    def shaped(self, reply: Reply, request: Json, number: int, used: Used) -> Answer:
+        return Answer(reply, request, number, used)
 
     def frame(self, chunk: Json) -> bytes:
         return f"event: {chunk['type']}\ndata: {json.dumps(chunk)}\n\n".encode()

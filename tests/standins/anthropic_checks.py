@@ -13,7 +13,6 @@ is not refused: a model's own limit of `max_tokens`, an empty text inside a tool
 after the calls of an assistant, an empty `system` that is no list.
 """
 
-import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -30,6 +29,7 @@ from tests.standins.anthropic_turns import (
     placed,
     turns,
 )
+from tests.standins.tokens import Piece, count, schema, words
 
 WINDOW = 200_000
 TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
@@ -65,7 +65,7 @@ NO_TOOLS = "Requests which include `tool_use` or `tool_result` blocks must defin
 
 
 def violations(request: Json, window: int = WINDOW) -> list[str]:
-    """`window` in tokens."""
+    """`window` in tokens: how much it takes of media; what is too long is told by `too_long`."""
     rules: tuple[Callable[[Json], Iterator[str]], ...] = (
         _about_fields,
         _about_system,
@@ -78,22 +78,33 @@ def violations(request: Json, window: int = WINDOW) -> list[str]:
     )
     found = [sentence for rule in rules for sentence in rule(request)]
     most = MOST_PICTURES if window <= WINDOW else MOST_IN_A_LONG_WINDOW
-    found += about_pictures([*placed(messages_of(request))], most)
-    tokens = prompt_tokens(request)
-    too_long = f"prompt is too long: {tokens} tokens > {window} maximum"
-    return [*found, too_long] if tokens > window else found
+    return found + about_pictures([*placed(messages_of(request))], most)
+
+
+def too_long(tokens: int, window: int) -> str:
+    return f"prompt is too long: {tokens} tokens > {window} maximum"
 
 
 def prompt_tokens(request: Json) -> int:
-    """Four characters of JSON each; a picture counts by the most it can cost (VISION)."""
-    prompt = [request.get("system"), request.get("tools"), request.get("messages")]
-    pictures: list[str] = []
-    text = json.dumps(prompt, default=str, ensure_ascii=False)
-    for _, block in placed(messages_of(request)):
-        source: Json = block.get("source") or {}
-        pictures += [str(source.get("data", ""))] if block.get("type") == "image" else []
-    characters = len(text) - sum(map(len, pictures))
-    return characters // 4 + PICTURE_TOKENS * len(pictures)
+    return sum(count(piece.text) + piece.more for piece in pieces(request))
+
+
+def pieces(request: Json) -> Iterator[Piece]:
+    """Of the prompt, in the order of CACHING; a picture counts by the most it can cost (VISION)."""
+    system: Any = request.get("system") or []
+    tools: list[Json] = request.get("tools") or []
+    yield from (Piece(schema(tool), 0, bool(tool.get("cache_control"))) for tool in tools)
+    blocks: list[Json] = [*system] if is_list(system) else [{"text": system}]
+    for message in messages_of(request):
+        content: Any = message.get("content")
+        own: list[Json] = content if is_list(content) else [{"text": content}]
+        blocks += [{"role": message.get("role"), **block} for block in own]
+    for block in blocks:
+        marked = bool(block.get("cache_control"))
+        if block.get("type") == "image":
+            yield Piece("", PICTURE_TOKENS, marked, words(block))
+        else:
+            yield Piece(words(block), 0, marked)
 
 
 def _about_fields(request: Json) -> Iterator[str]:

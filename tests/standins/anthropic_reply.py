@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from tests.standins import openai_reply as openai
-from tests.standins.anthropic_checks import prompt_tokens
+from tests.standins.tokens import Used
 
 Json = dict[str, Any]
 OVERLOADED: Json = {
@@ -31,6 +31,7 @@ class Answer(msgspec.Struct, frozen=True):
     reply: openai.Reply
     request: Json
     number: int
+    used: Used
 
     @property
     def streams(self) -> bool:
@@ -42,9 +43,8 @@ class Answer(msgspec.Struct, frozen=True):
 
     @property
     def usage(self) -> openai.Usage:
-        """Without a script one token is four characters."""
         return self.reply.usage or openai.Usage(
-            prompt_tokens(self.request),
+            self.used.total,
             len(self.reply.text) // 4 + 8 * len(self.reply.tool_calls),
         )
 
@@ -102,12 +102,17 @@ class Answer(msgspec.Struct, frozen=True):
             "content": content,
             "stop_reason": stop_reason,
             "stop_sequence": None,
-            "usage": {
-                "input_tokens": self.usage.prompt_tokens,
-                "cache_creation_input_tokens": 0,
-                "cache_read_input_tokens": 0,
-                "output_tokens": output,
-            },
+            "usage": self._used(output),
+        }
+
+    def _used(self, output: int) -> Json:
+        """What is kept is counted apart; with a script there is nothing of it."""
+        used = Used(0) if self.reply.usage else self.used
+        return {
+            "input_tokens": self.usage.prompt_tokens - used.read - used.written,
+            "cache_creation_input_tokens": used.written,
+            "cache_read_input_tokens": used.read,
+            "output_tokens": output,
         }
 
 

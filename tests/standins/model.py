@@ -11,6 +11,7 @@ from aiohttp import web
 from tests.standins.base import Call, StandIn, cut
 from tests.standins.faults import Refuse, RefusedError
 from tests.standins.openai_reply import Reply, last_user_text
+from tests.standins.tokens import Kept, Piece, Used
 
 Json = dict[str, Any]
 Respond = Callable[[Json], Reply | Refuse]
@@ -38,27 +39,40 @@ class ModelStandIn(StandIn):
     """Scripted replies first, then what `respond` makes of the request.
 
     `requests` are all bodies in order, `violations` what was wrong with them. A call that is held
-    and given up takes no scripted reply. With `api_key` any other key is refused.
+    and given up takes no scripted reply. With `api_key` any other key is refused. A request of
+    more than `window` tokens is refused, too, and is no violation: `too_long` are their sizes.
     """
 
     ending = b""
     """Of a stream, after its last chunk."""
 
-    def __init__(self, respond: Respond = echo, api_key: str | None = None) -> None:
+    def __init__(
+        self, respond: Respond = echo, api_key: str | None = None, window: int | None = None
+    ) -> None:
         super().__init__()
+        self.window = window
+        self.too_long: list[int] = []
         self.respond: Respond = respond
         self.api_key = api_key
         self.requests: list[Json] = []
         self.violations: list[str] = []
         self._script: deque[Reply | Refuse] = deque()
         self._held = False
+        self._kept = Kept()
 
     @abc.abstractmethod
     def wrong(self, request: Json) -> list[str]:
         """What the vendor refuses in it."""
 
     @abc.abstractmethod
-    def shaped(self, reply: Reply, request: Json, number: int) -> Spoken: ...
+    def pieces(self, request: Json) -> Iterator[Piece]:
+        """Of its prompt, in the order in which the vendor reads it."""
+
+    @abc.abstractmethod
+    def overflow(self, tokens: int, window: int) -> Refuse: ...
+
+    @abc.abstractmethod
+    def shaped(self, reply: Reply, request: Json, number: int, used: Used) -> Spoken: ...
 
     @abc.abstractmethod
     def frame(self, chunk: Json) -> bytes: ...
@@ -91,6 +105,7 @@ class ModelStandIn(StandIn):
         self.changes.announce()
         if found:
             raise RefusedError(Refuse(400, found[0]))
+        used = self._read(request)
         await self.until(call, lambda: not self._held)
         if self.is_over(call):
             raise ConnectionResetError
@@ -98,7 +113,15 @@ class ModelStandIn(StandIn):
             reply = self._script.popleft() if self._script else self.respond(request)
         if isinstance(reply, Refuse):
             raise RefusedError(reply)
-        return self.shaped(reply, request, call.number)
+        return self.shaped(reply, request, call.number, used)
+
+    def _read(self, request: Json) -> Used:
+        with self.changes.lock:
+            used = Kept().use(self.pieces(request))
+            if self.window is not None and used.total > self.window:
+                self.too_long.append(used.total)
+                raise RefusedError(self.overflow(used.total, self.window))
+            return self._kept.use(self.pieces(request))
 
     async def say(self, call: Call, spoken: Spoken, request: web.Request) -> web.StreamResponse:
         say = self._stream if spoken.streams else self._at_once

@@ -7,7 +7,7 @@ async with OpenAIStandIn() as ai:        # api_base: ai.url + "/v1", model: "ope
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from aiohttp import web
@@ -15,8 +15,9 @@ from aiohttp import web
 from tests.standins.base import Call
 from tests.standins.faults import Refuse, RefusedError
 from tests.standins.model import ModelStandIn, Respond, echo
-from tests.standins.openai_checks import Json, violations
+from tests.standins.openai_checks import Json, pieces, violations
 from tests.standins.openai_reply import Answer, Reply
+from tests.standins.tokens import Piece, Used
 
 COMPLETIONS = "chat/completions"
 MODELS = "models"
@@ -43,16 +44,29 @@ class OpenAIStandIn(ModelStandIn):
 
     ending = b"data: [DONE]\n\n"
 
-    def __init__(self, respond: Respond = echo, api_key: str | None = None) -> None:
-        super().__init__(respond, api_key)
+    def __init__(
+        self, respond: Respond = echo, api_key: str | None = None, window: int | None = None
+    ) -> None:
+        super().__init__(respond, api_key, window)
         self.heard: list[bytes] = []
         self.spoken = "words"
 
     def wrong(self, request: Json) -> list[str]:
         return violations(request)
 
-    def shaped(self, reply: Reply, request: Json, number: int) -> Answer:
-        return Answer(reply, request, number)
+    def pieces(self, request: Json) -> Iterator[Piece]:
+        return pieces(request)
+
+    def overflow(self, tokens: int, window: int) -> Refuse:
+        return Refuse(
+            400,
+            f"This model's maximum context length is {window} tokens. However, your messages "
+            f"resulted in {tokens} tokens. Please reduce the length of the messages.",
+            code="context_length_exceeded",
+        )
+
+    def shaped(self, reply: Reply, request: Json, number: int, used: Used) -> Answer:
+        return Answer(reply, request, number, used)
 
     def frame(self, chunk: Json) -> bytes:
         return f"data: {json.dumps(chunk)}\n\n".encode()

@@ -13,10 +13,29 @@ from typing import Any
 
 from PIL import Image
 
+from tests.standins.tokens import Piece, schema, words
+
 Json = dict[str, Any]
 ROLES = frozenset({"system", "developer", "user", "assistant", "tool"})
 PICTURE = re.compile(r"data:image/(jpeg|png|gif|webp);base64,([A-Za-z0-9+/]+=*)")
 TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+LONGEST_ID = 40
+TOKENS_A_MESSAGE = 4
+PICTURE_TOKENS = 1105
+"""Of one with sides of up to 1568 pixels."""
+
+
+def pieces(request: Json) -> Iterator[Piece]:
+    """Of the prompt: the tools come first."""
+    tools: list[Json] = request.get("tools") or []
+    messages: list[Json] = request.get("messages") or []
+    yield from (Piece(schema(tool)) for tool in tools)
+    for message in messages:
+        pictures = [part for part in _parts(message) if part.get("type") == "image_url"]
+        said = [part for part in _parts(message) if part not in pictures]
+        content: Any = said if pictures else message.get("content")
+        more = len(pictures) * PICTURE_TOKENS + TOKENS_A_MESSAGE
+        yield Piece(words({**message, "content": content}), more, unread=words(pictures))
 
 
 def violations(request: Json) -> list[str]:
@@ -48,6 +67,12 @@ def _about(index: int, message: Json) -> Iterator[str]:
     role = message.get("role")
     if role not in ROLES:
         yield f"{where}: invalid role {role!r}"
+    for name, call_id in _ids(message):
+        if len(call_id) > LONGEST_ID:
+            yield (
+                f"Invalid '{where}.{name}': string too long. Expected a string with maximum length "
+                f"{LONGEST_ID}, but got a string with length {len(call_id)} instead."
+            )
     if role == "assistant" and "tool_calls" in message:
         yield from _about_calls(where, message["tool_calls"])
     elif role == "tool" and not isinstance(message.get("content"), str | list):
@@ -58,6 +83,17 @@ def _about(index: int, message: Json) -> Iterator[str]:
     if isinstance(content, list):
         for part in content:  # pyright: ignore[reportUnknownVariableType]
             yield from _about_part(where, role, part)  # pyright: ignore[reportUnknownArgumentType]
+
+
+def _ids(message: Json) -> Iterator[tuple[str, str]]:
+    for index, call in enumerate(message.get("tool_calls") or []):
+        yield f"tool_calls[{index}].id", str(call.get("id", ""))
+    yield "tool_call_id", str(message.get("tool_call_id", ""))
+
+
+def _parts(message: Json) -> list[Json]:
+    content: Any = message.get("content")
+    return content if isinstance(content, list) else []  # pyright: ignore[reportUnknownVariableType]
 
 
 def _about_part(where: str, role: Any, part: Json) -> Iterator[str]:

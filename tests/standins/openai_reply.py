@@ -6,6 +6,8 @@ from typing import Any
 
 import msgspec
 
+from tests.standins.tokens import Used
+
 Json = dict[str, Any]
 
 
@@ -44,6 +46,7 @@ class Answer(msgspec.Struct, frozen=True):
     reply: Reply
     request: Json
     number: int
+    used: Used
 
     @property
     def streams(self) -> bool:
@@ -55,14 +58,16 @@ class Answer(msgspec.Struct, frozen=True):
 
     @property
     def usage(self) -> Json:
-        """Without a script one token is four characters of JSON."""
+        """With a script nothing is said of what was kept."""
         usage = self.reply.usage or Usage(
-            len(json.dumps(self.request.get("messages"))) // 4,
-            len(self.reply.text) // 4 + 8 * len(self.reply.tool_calls),
+            self.used.total, len(self.reply.text) // 4 + 8 * len(self.reply.tool_calls)
         )
-        return msgspec.to_builtins(usage) | {
-            "total_tokens": usage.prompt_tokens + usage.completion_tokens
-        }
+        kept = {"prompt_tokens_details": {"cached_tokens": self.used.read}}
+        return (
+            msgspec.to_builtins(usage)
+            | {"total_tokens": usage.prompt_tokens + usage.completion_tokens}
+            | ({} if self.reply.usage else kept)
+        )
 
     def whole(self) -> Json:
         message: Json = {"role": "assistant", "content": self.reply.text or None}

@@ -165,6 +165,37 @@ async def test_a_request_beyond_the_window_is_refused() -> None:
         with pytest.raises(exceptions.ContextWindowExceededError):
             await ask(ai, USER | {"content": "long " * 1000})
         assert (await ask(ai)).choices[0].message.content
+        assert ai.violations == []
+        (tokens,) = ai.too_long
+        assert 1000 < tokens < 1100
+
+
+async def test_what_was_marked_is_kept_for_whoever_begins_with_it(ai: AnthropicStandIn) -> None:
+    mark = {"cache_control": {"type": "ephemeral"}}
+    system: Json = {
+        "role": "system",
+        "content": [{"type": "text", "text": "long " * 2000, **mark}],
+    }
+    other: Json = {"role": "system", "content": [{"type": "text", "text": "tall " * 2000, **mark}]}
+
+    asked = ([system, USER], [system, USER | {"content": "and now?"}], [other, USER])
+
+    usages = [(await ask(ai, *said)).usage for said in asked]
+
+    read = [usage.cache_read_input_tokens for usage in usages]
+    written = [usage.cache_creation_input_tokens for usage in usages]
+    assert read == [0, written[0], 0]
+    assert written[0] > 2000
+    assert written[1] == 0
+    assert written[2] > 2000
+
+
+async def test_nothing_is_kept_without_a_mark(ai: AnthropicStandIn) -> None:
+    long = USER | {"content": "long " * 2000}
+
+    usages = [(await ask(ai, long)).usage for _ in range(2)]
+
+    assert [usage.cache_read_input_tokens for usage in usages] == [0, 0]
 
 
 @pytest.mark.parametrize(

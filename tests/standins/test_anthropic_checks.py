@@ -311,15 +311,12 @@ def test_a_long_window_takes_more_pictures() -> None:
     assert violations(asked(user("look", *[CAT] * 101)), window=1_000_000) == []
 
 
-def test_the_window_is_for_system_tools_and_messages_together() -> None:
-    request = asked(HELLO, system="x" * 4000)
-    tokens = prompt_tokens(request)
+def test_system_tools_and_messages_are_counted_together() -> None:
+    less = prompt_tokens(asked(HELLO))
 
-    assert tokens > 1000
-    assert violations(request, window=tokens) == []
-    assert violations(request, window=tokens - 1) == [
-        f"prompt is too long: {tokens} tokens > {tokens - 1} maximum"
-    ]
+    assert prompt_tokens(asked(HELLO, system="long " * 1000)) - less > 1000
+    assert prompt_tokens(asked(user("long " * 1000))) - less > 900
+    assert prompt_tokens(asked(HELLO, tools=[{"name": "now", "description": "x " * 500}])) > 500
 
 
 def test_a_picture_costs_what_it_shows_and_not_its_bytes() -> None:

@@ -205,6 +205,29 @@ async def test_a_held_call_waits_and_takes_no_reply_when_given_up(ai: OpenAIStan
     assert (await waiting).choices[0].message.content == "for the second"
 
 
+async def test_a_request_beyond_the_window_is_refused() -> None:
+    async with OpenAIStandIn(window=1000) as ai:
+        with pytest.raises(exceptions.ContextWindowExceededError):
+            await ask(ai, USER | {"content": "long " * 1000})
+        assert (await ask(ai)).choices[0].message.content
+        assert ai.violations == []
+        (tokens,) = ai.too_long
+        assert 1000 < tokens < 1100
+
+
+async def test_what_was_seen_before_is_kept(ai: OpenAIStandIn) -> None:
+    long: Json = {"role": "system", "content": "long " * 2000}
+    other: Json = {"role": "system", "content": "tall " * 2000}
+
+    asked = ([long, USER], [long, USER, USER], [other, USER])
+
+    usages = [(await ask(ai, *said)).usage for said in asked]
+
+    cached = [usage.prompt_tokens_details.cached_tokens for usage in usages]
+    assert cached == [0, usages[0].prompt_tokens, 0]
+    assert cached[1] > 2000
+
+
 async def test_the_key_is_looked_at_when_one_is_set(ai: OpenAIStandIn) -> None:
     ai.api_key = "another"
     with pytest.raises(exceptions.AuthenticationError):

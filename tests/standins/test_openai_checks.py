@@ -44,6 +44,7 @@ LEGAL: dict[str, list[Json]] = {
         USER,
     ],
     "a picture": [{"role": "user", "content": [TEXT, image(picture())]}],
+    "an id of forty": [USER, asks(call("a" * 40)), result("a" * 40)],
     "parts": [{"role": "user", "content": [{"type": "text", "text": "hello"}]}],
 }
 ILLEGAL: dict[str, tuple[list[Json], str]] = {
@@ -84,6 +85,7 @@ ILLEGAL: dict[str, tuple[list[Json], str]] = {
     "one id twice": ([USER, asks(call("a"), call("a")), result("a")], "missing or doubled"),
     "bad name": ([USER, asks(call("a", name="to day")), result("a")], "bad name"),
     "half arguments": ([USER, asks(call("a", arguments='{"x')), result("a")], "not a JSON object"),
+    "long id": ([USER, asks(call("a" * 41)), result("a" * 41)], "maximum length 40"),
     "no content": ([USER, asks(call("a")), result("a", None)], "needs content"),
 }
 

@@ -117,7 +117,7 @@ async def test_the_six_parts_stand_in_the_snapshot_whole(store: Store, tmp_path:
     (call,) = parts["tools"]
     assert (call["call"]["arguments"], call["status"]) == ('{"sum": 7}', "running")
     assert parts["position"]["turn"]["step"] == 1
-    assert parts["usage"] == {"prompt": 10, "completion": 5, "total": 15, "cost": 0.25}
+    assert parts["usage"] == {"prompt": 10, "completion": 5, "total": 15, "cost": 0.25, "cached": 0}
     assert set(parts["configuration"]) == {"model", "parameters", "custom"}
 
 

@@ -7,7 +7,7 @@ import pytest
 import sqlalchemy as sa
 
 from core.ports import Claimed, Commit, Timer
-from storage import deliveries, ledger, reads
+from storage import deliveries, ledger, reads, spending
 from storage.codec import Codec
 from storage.commits import Commits
 from storage.engine import Database
@@ -84,6 +84,8 @@ POLLS: dict[str, Work] = {
     "backlog": deliveries.backlog,
     "undelivered": lambda link: deliveries.undelivered(link, "sqlite"),
     "ledger": ledger.read,
+    "meter": lambda link: spending.meter(link, at().date(), "telegram", "7"),
+    "spent_in_all": spending.in_all,
     "due": lambda link: reads.due(link, at(), 100),
     "abandoned": lambda link: reads.abandoned(link, at(), 100),
     "load": lambda link: reads.load(link, CODEC, KEY),

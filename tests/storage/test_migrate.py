@@ -179,7 +179,10 @@ async def test_the_counts_can_be_taken_back_and_made_anew(empty_url: str, first:
     after = await database.read(_shape)
     await database.write(_take_back)
     assert await database.read(_shape) == before
-    assert after.keys() - before.keys() == {"ledger", "files"}
+    assert after.keys() - before.keys() == {
+        *("ledger", "files"),
+        *("spending", "spending_sums", "spending_marks"),
+    }
     await database.write(_fill)
     await bring_up(database)
     assert (await SqlStore(database).ledger())["telegram"].accepted == 6

@@ -7,7 +7,6 @@ from discord import MessageType
 
 from core.domain.messages import Attachment
 
-QUOTE_CHARACTERS = 500
 _KINDS = {"image": "photo", "audio": "audio", "video": "video"}
 _KNOWN = frozenset(MessageType)
 _SPOKEN = (MessageType.default, MessageType.reply)
@@ -29,14 +28,11 @@ def forwarded(message: discord.Message) -> str:
 
 
 def quotation(message: discord.Message) -> str:
-    """The beginning of what is replied to, as lines that start with «> »."""
+    """What is replied to, as far as Discord sent it along."""
     replied = message.reference.resolved if message.reference else None
     if message.type is not MessageType.reply or not isinstance(replied, discord.Message):
         return ""
-    text = replied.content or description(replied)
-    if len(text) > QUOTE_CHARACTERS:
-        text = text[:QUOTE_CHARACTERS] + " …"
-    return "\n".join(f"> {line}" for line in text.splitlines())
+    return replied.content or forwarded(replied) or description(replied)
 
 
 def is_spoken(message: discord.Message) -> bool:

@@ -35,6 +35,7 @@ def inbound(message: discord.Message, me: int, chat_type: ChatType) -> Inbound |
         sent_at=message.created_at,
         message_id=str(message.id),
         attachments=contents.attachments(message),
+        quote=contents.quotation(message),
     )
 
 
@@ -62,5 +63,4 @@ def _text(message: discord.Message, said: str) -> str:
     for person in message.mentions:
         said = re.sub(rf"<@!?{person.id}>", "@" + person.name, said)
     content = [said, contents.forwarded(message), contents.description(message)]
-    content.insert(0, contents.quotation(message))
     return "\n".join(line for line in content if line)

@@ -7,7 +7,6 @@ from typing import Any
 
 from core.domain.messages import Attachment
 
-QUOTE_CHARACTERS = 500
 _TOKEN = re.compile(r"<([^<>]*)>")
 _GONE = frozenset({"tombstone", "hidden_by_limit"})
 _UNREADABLE = frozenset({"canvas", "list", "post", "quip", "space"})
@@ -25,12 +24,17 @@ def attachments(message: Json) -> tuple[Attachment, ...]:
 
 
 def text_of(message: Json, said: str) -> str:
-    """With what is forwarded, and what can't be read, in words; empty where there is nothing."""
-    lines = [*_quotations(message), said, *_descriptions(message)]
+    """With what can't be read, in words; empty where there is nothing but files or a quotation."""
+    lines = [said, *_descriptions(message)]
     text = "\n".join(line for line in lines if line)
-    if text or any(map(_is_file, _files(message))):
+    if text or quotation(message) or any(map(_is_file, _files(message))):
         return text
     return f"[a message of a kind I cannot read: {message.get('subtype') or 'unknown'}]"
+
+
+def quotation(message: Json) -> str:
+    """Messages that were shared in this one; other attachments are previews of links."""
+    return "\n".join(text for text in _quotations(message) if text)
 
 
 def _shown(token: re.Match[str]) -> str:
@@ -86,10 +90,6 @@ def _descriptions(message: Json) -> Iterator[str]:
 
 
 def _quotations(message: Json) -> Iterator[str]:
-    """Messages that were forwarded; other attachments are previews of links."""
     for attachment in message.get("attachments") or ():
         if attachment.get("is_share") or attachment.get("is_msg_unfurl"):
-            text = readable(str(attachment.get("text") or attachment.get("fallback") or ""))
-            if len(text) > QUOTE_CHARACTERS:
-                text = text[:QUOTE_CHARACTERS] + " …"
-            yield "\n".join(f"> {line}" for line in text.splitlines())
+            yield readable(str(attachment.get("text") or attachment.get("fallback") or ""))

@@ -80,6 +80,7 @@ def of_message(
         sent_at=datetime.fromtimestamp(float(ts), UTC),
         message_id=ts,
         attachments=contents.attachments(message),
+        quote=contents.quotation(message),
     )
 
 

@@ -20,7 +20,6 @@ from core.domain.messages import Attachment
 
 File = Animation | Audio | Document | LivePhoto | PhotoSize | Sticker | Video | VideoNote | Voice
 
-QUOTE_CHARACTERS = 500
 _UNREADABLE = ("checklist", "dice", "game", "giveaway", "invoice", "paid_media", "story")
 
 
@@ -34,17 +33,13 @@ def description(message: Message) -> str:
 
 
 def quotation(message: Message) -> str:
-    """The beginning of what is replied to, as lines that start with «> »."""
+    """What is replied to, or the part of it that was chosen."""
     replied = message.reply_to_message
     if message.quote is not None:
-        text = message.quote.text
-    elif replied is None or is_topic_root(message):
+        return message.quote.text
+    if replied is None or is_topic_root(message):
         return ""
-    else:
-        text = replied.text or replied.caption or description(replied)
-    if len(text) > QUOTE_CHARACTERS:
-        text = text[:QUOTE_CHARACTERS] + " …"
-    return "\n".join(f"> {line}" for line in text.splitlines())
+    return replied.text or replied.caption or description(replied)
 
 
 def is_topic_root(message: Message) -> bool:

@@ -51,6 +51,7 @@ def inbound(update: Update, me: Me) -> Inbound | None:
         message_id=str(message.message_id),
         attachments=attachments,
         album=message.media_group_id or "",
+        quote=contents.quotation(message),
     )
 
 
@@ -74,10 +75,7 @@ def _text(message: Message, said: str) -> str:
     """A command stays alone, or it would be none."""
     if said.startswith("/"):
         return said
-    content = [said, contents.description(message)]
-    if any(content) or contents.attachments(message):
-        content.insert(0, contents.quotation(message))
-    return "\n".join(line for line in content if line)
+    return "\n".join(line for line in (said, contents.description(message)) if line)
 
 
 def _in_dm(message: Message, me: Me) -> str:

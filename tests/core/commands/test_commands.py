@@ -2,37 +2,15 @@
 
 import pytest
 
-from core.commands.base import CommandContext
 from core.domain import events as ev
 from core.domain.events import AccessChanged, Role
 from core.domain.keys import Address
-from core.domain.lifecycle import Draft
 from core.domain.messages import ToolCall
-from tests.core.domain.samples import HOME, calls, commands, inbound, reminder
+from tests.core.commands.running import run
+from tests.core.domain.samples import calls, commands, reminder
 from tests.core.domain.world import World
 
 WORKSPACE = Address(platform="chat", account="bot", chat="D1", workspace="T1")
-
-
-def run(
-    text: str,
-    role: Role | None = "owner",
-    claims: bool = False,
-    address: Address = HOME,
-    world: World | None = None,
-) -> tuple[str, tuple[ev.Event, ...]]:
-    """The reply and the events."""
-    world = world or World()
-    name, _, argument = text.removeprefix("/").partition(" ")
-    draft = Draft(world.state, world.now, world.policy)
-    context = CommandContext(
-        inbound=inbound(text, 1, address=address),
-        argument=argument,
-        role=role,
-        claims=claims,
-        commands=commands(),
-    )
-    return commands()[name].run(draft, context), draft.events
 
 
 def granted(user: str, role: Role) -> tuple[ev.Event, ...]:
@@ -43,7 +21,9 @@ def test_every_command_has_the_name_of_its_file_and_says_what_it_does() -> None:
     found = commands()
 
     assert set(found) == {
-        *("allow", "deny", "help", "new", "resume", "retry", "start", "status", "stop")
+        *("allow", "compact", "context", "deny", "help", "new", "pin", "pins", "resume"),
+        *("retry", "start", "status", "stop", "undo", "unpin"),
+        *("lift", "usage"),
     }
     assert all(name == command.name and command.summary for name, command in found.items())
 

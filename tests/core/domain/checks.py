@@ -1,13 +1,15 @@
 """What must be true of a session at any time; pure assertions, they drive nothing."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
 from core.domain import events as ev
-from core.domain.effects import Effect
+from core.domain.context import PINNED, SUMMARY, View
+from core.domain.effects import AwaitSummary, Effect
+from core.domain.entries import TOKENS_A_PICTURE, estimate_tokens
 from core.domain.messages import (
     AssistantMessage,
     ChatMessage,
@@ -20,20 +22,25 @@ from core.domain.outputs import Said, timers
 from core.domain.policy import Policy
 from core.domain.recovery import faults
 from core.domain.state import SessionState
-from tests.core.domain.witness import CallId, Witness
+from tests.core.domain.context_witness import CallId, Line
+from tests.core.domain.witness import Witness
 
 TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+LOOKED_AT = 100
+"""Characters by which a shortened result is known."""
+MOST_OF_A_TURN = 200
+"""Entries."""
 OPEN = ("queued", "thinking", "acting", "waiting", "interrupted")
 
 
 class Shown:
     """A request with the entries that it was made of."""
 
-    def __init__(self, state: SessionState, request: ModelRequest) -> None:
-        session = state.session
-        self.session_id = session.session_id if session else ""
-        entries = session.entries if session else ()
-        self.entries = {(entry.seq, entry.pictures, entry.texts) for entry in entries}
+    def __init__(self, state: SessionState, view: View, request: ModelRequest) -> None:
+        self.session_id = state.session.session_id if state.session else ""
+        self.view = view
+        self.entries = [(e.seq, e.pictures, e.texts, e.short) for e in view.entries]
+        self.pins = {pin.seq for pin in view.pins}
         self.request = request
         self.old_pictures = sum(m.text.count("[picture, seen before") for m in request.messages)
 
@@ -56,6 +63,11 @@ def phase(state: SessionState, effects: tuple[Effect, ...], seen: Witness) -> No
     assert (state.phase in OPEN) == is_open, f"{state.phase} with turn {seen.turn}"
     assert bool(effects) == is_open, "an open turn has something to do, and only an open turn"
     assert all(effect.turn == seen.turn for effect in effects)
+    wanted = seen.run.wanted if seen.current else None
+    assert (state.session is not None and state.session.compaction is not None) == bool(wanted)
+    thinks = seen.status == "running" and not seen.open
+    awaited = thinks and wanted is not None and wanted.reason == "too_long"
+    assert awaited == any(isinstance(effect, AwaitSummary) for effect in effects)
     if state.turn is not None:
         assert (state.turn.number, state.turn.step) == (seen.turn, seen.step)
         ours = {call.call.id: call.status for call in state.turn.open_calls}
@@ -84,13 +96,19 @@ def due(state: SessionState, policy: Policy, seen: Witness) -> None:
         assert timer.kind not in ("idle", "daily") or is_over, "a reset that is due too early"
 
 
-def context(state: SessionState, policy: Policy) -> None:
-    """The context keeps its budget but for the open turn, which is never cut."""
-    entries = state.session.entries if state.session else ()
-    last = state.session.last_turn if state.session else 0
-    older = [entry for entry in entries if entry.turn != last]
-    assert len(older) <= policy.context_entries
-    assert sum(entry.tokens for entry in older) <= policy.context_tokens
+def counted(message: ChatMessage) -> int:
+    """The tokens of a message, about as many as our own estimate has."""
+    pictures = len(message.pictures) if isinstance(message, UserMessage) else 0
+    calls = message.calls if isinstance(message, AssistantMessage) else ()
+    more = sum(estimate_tokens(call.arguments) for call in calls) + pictures * TOKENS_A_PICTURE
+    return estimate_tokens(message.text) + more
+
+
+def bounded(state: SessionState, policy: Policy, events: Sequence[ev.Event]) -> None:
+    """What has to make room for an answer waits for a summary, but not in any number."""
+    if ev.TurnFinished not in {type(event) for event in events} or state.session is None:
+        return
+    assert len(state.session.entries) <= 2 * policy.context_entries + MOST_OF_A_TURN
 
 
 def legal(request: ModelRequest) -> None:
@@ -123,30 +141,44 @@ def legal(request: ModelRequest) -> None:
     assert not waiting, "a call without its result"
 
 
-def complete(request: ModelRequest, seen: Witness) -> None:
+def complete(shown: Shown, seen: Witness) -> None:
     """All that was said is there, in order, each result under its own call, until it is let go."""
+    request = shown.request
+    lines = _lines(shown, seen)
     spoken = "\n".join(m.text for m in request.messages if isinstance(m, UserMessage))
+    assert (f"{SUMMARY} {seen.summary}" in spoken) if seen.summary else SUMMARY not in spoken
+    assert all(f"{PINNED} {text}" in spoken for text in seen.pins.values()), "a pin is lost"
+    assert spoken.count(PINNED) == len(seen.pins)
     place = 0
-    for line in seen.run.lines:
+    for line in lines:
         if line.kind == "user" and line.text.strip():
             place = spoken.find(line.text, place)
             assert place >= 0, f"lost or out of order: {line.text[:40]!r}"
             place += len(line.text)
-    gone = set(seen.texts.values()) - {line.text for line in seen.run.lines}
+    gone = set(seen.texts.values()) - {line.text for line in lines}
     assert not [text for text in gone if text.startswith("<") and text in spoken]
     replies = [m for m in request.messages if isinstance(m, AssistantMessage)]
-    told = [line for line in seen.run.lines if line.kind == "assistant"]
+    told = [line for line in lines if line.kind == "assistant"]
     assert [reply.text for reply in replies] == [line.text for line in told]
     if not seen.open:
-        _results(request.messages, [call for line in told for call in line.ids], seen.results)
+        _results(request.messages, [call for line in told for call in line.ids], seen)
 
 
-def _results(
-    messages: Sequence[ChatMessage], calls: list[CallId], results: Mapping[CallId, str]
-) -> None:
+def _lines(shown: Shown, seen: Witness) -> list[Line]:
+    """A reminder's turn may be shown fewer of them, but always whole turns and the newest."""
+    first = min((e.turn for e in shown.view.entries if e.kind != "summary"), default=0)
+    if not seen.turn or any(seq in seen.updates for seq in seen.sources):
+        return seen.lines
+    return [line for line in seen.lines if line.turn >= min(first, seen.turn)]
+
+
+def _results(messages: Sequence[ChatMessage], calls: list[CallId], seen: Witness) -> None:
     """In order; an id that stands in the request already is shown with a suffix of its own."""
     shown = [m for m in messages if isinstance(m, ToolMessage)]
-    assert [m.text for m in shown] == [results[call] or "(empty)" for call in calls]
+    for message, call in zip(shown, calls, strict=True):
+        whole = seen.results[call] or "(empty)"
+        short = seen.may_be_short(call) and message.text[:LOOKED_AT] == whole[:LOOKED_AT]
+        assert message.text == whole or short
     assert all(m.call_id.startswith(call[2]) for m, call in zip(shown, calls, strict=True))
     assert len({m.call_id for m in shown}) == len(shown)
 
@@ -155,7 +187,9 @@ def stable(before: Shown | None, after: Shown) -> None:
     """Until entries or pictures leave, the next request begins with the one before, to the byte."""
     if before is None or before.session_id != after.session_id:
         return
-    if not before.entries <= after.entries:
+    if after.entries[: len(before.entries)] != before.entries:
+        return
+    if not before.pins <= after.pins:
         return
     if before.old_pictures != after.old_pictures:
         return

@@ -5,21 +5,24 @@ from datetime import time, timedelta
 from typing import Any, get_args
 
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+from hypothesis.stateful import initialize, precondition, rule
 from msgspec.structs import replace
 
 from core.domain import inputs as ask
 from core.domain.messages import Attachment, FailureKind, FileResult, ReadFile, ToolCall, Usage
-from core.domain.policy import BusyMode, Policy
+from core.domain.policy import BusyMode, Policy, Strategy
 from core.domain.state import Phase
+from tests.core.domain.context_machine import Contexts, while_
 from tests.core.domain.samples import EFFECTS, reminder
-from tests.core.domain.world import World
 
 HOUR = 3600.0
 MOST_REMINDERS = 3
 MADE_UP = ("unknown", "", "files.read", "look\ufffd", "l" * 100)
 """Names that a model has called for, and no tool has."""
-TURNLESS = (ask.Receive, ask.Refuse, ask.Expire, ask.Remind)
+TURNLESS = (
+    *(ask.Receive, ask.Refuse, ask.Expire, ask.Remind),
+    *(ask.Compact, ask.Summarize, ask.NotSummarized),
+)
 OF_A_STEP = (ask.Reply, ask.Fail, ask.StartTool, ask.FinishTool)
 
 policies = st.builds(
@@ -30,11 +33,14 @@ policies = st.builds(
     turn_max_steps=st.sampled_from([3, 50]),
     turn_max_attempts=st.sampled_from([2, 5]),
     turn_max_resumes=st.sampled_from([4, 20]),
-    context_tokens=st.sampled_from([200, 24_000]),
+    strategy=st.sampled_from([*get_args(Strategy), "compact", "auto"]),
+    context_window=st.sampled_from([400, 400, 2_000, 24_000]),
+    context_full=st.sampled_from([100, 8_000]),
     context_entries=st.sampled_from([8, 200]),
 )
 pauses = st.sampled_from([0.0, 1.0, 40.0, HOUR, 7 * HOUR, 25 * HOUR])
 texts = st.sampled_from(["", "", " short", " long" * 60])
+results = st.sampled_from(["", " found", " much" * 200, " far too much" * 200])
 ids = st.sampled_from(["", "c1", "c1", "c2", "call_1_1_2"])
 calls = st.lists(
     st.builds(ToolCall, ids, st.sampled_from([*EFFECTS, *MADE_UP]), st.just("{}")),
@@ -57,27 +63,15 @@ read_files = st.builds(
 )
 
 
-def while_(*phases: Phase) -> Any:
-    return precondition(lambda self: self.world.state.phase in phases)
-
-
 def running(self: "Sessions") -> list[str]:
     return [call[2] for call, status in self.world.witness.open.items() if status == "running"]
 
 
-class Sessions(RuleBasedStateMachine):
-    def __init__(self) -> None:
-        super().__init__()
-        self.world = World()
-        self.number = 0
-
-    @initialize(policy=policies)
-    def begins(self, policy: Policy) -> None:
+class Sessions(Contexts):
+    @initialize(policy=policies, measures=st.booleans())
+    def begins(self, policy: Policy, measures: bool) -> None:
         self.world.policy = policy
-
-    def marked(self, sign: str, text: str = "") -> str:
-        self.number += 1
-        return f"<{sign}{self.number}>{text}"
+        self.world.measures = measures
 
     @rule(text=texts, pause=pauses)
     def someone_writes(self, text: str, pause: float) -> None:
@@ -166,12 +160,12 @@ class Sessions(RuleBasedStateMachine):
         self.world.says(self.marked("m"))
 
     @while_(Phase.CLOSED, Phase.IDLE, Phase.SUSPENDED)
-    @rule(text=texts, pause=pauses)
-    def a_whole_exchange(self, text: str, pause: float) -> None:
+    @rule(text=texts, pause=pauses, found=results)
+    def a_whole_exchange(self, text: str, pause: float, found: str) -> None:
         self.world.passes(pause)
         self.world.says(self.marked("m", text))
         self.world.replies("", ToolCall("w1", "book", "{}"))
-        self.world.runs("w1", self.marked("t"))
+        self.world.runs("w1", self.marked("t", found))
         self.world.replies(self.marked("a", text))
 
     @while_(Phase.IDLE)
@@ -238,10 +232,10 @@ class Sessions(RuleBasedStateMachine):
             self.world.starts(data.draw(st.sampled_from(waiting))[2])
 
     @precondition(lambda self: bool(running(self)))
-    @rule(data=st.data(), outcome=st.sampled_from(["ok", "ok", "error", "timeout"]))
-    def a_tool_ends(self, data: st.DataObject, outcome: Any) -> None:
+    @rule(data=st.data(), outcome=st.sampled_from(["ok", "ok", "error", "timeout"]), found=results)
+    def a_tool_ends(self, data: st.DataObject, outcome: Any, found: str) -> None:
         name = data.draw(st.sampled_from(running(self)))
-        self.world.finishes(name, outcome, self.marked("t"))
+        self.world.finishes(name, outcome, self.marked("t", found))
 
     @precondition(lambda self: bool(running(self)))
     @rule()

@@ -2,11 +2,13 @@
 
 import pytest
 
-from core.domain.context import build_request, wanted_bodies
+from core.domain.context import build_request, view_of
 from core.domain.events import Recorded
 from core.domain.keys import Address
 from core.domain.messages import AssistantMessage, Attachment, ToolCall, ToolSpec, UserMessage
-from tests.core.domain.samples import calls
+from core.domain.policy import Policy
+from tests.core.domain.samples import calls, reminder
+from tests.core.domain.test_room import shown, talks
 from tests.core.domain.world import World
 
 GROUP = Address(platform="chat", account="bot", chat="-1", chat_type="group")
@@ -37,7 +39,7 @@ def test_the_tools_go_along() -> None:
     world.says("hi")
     spec = ToolSpec("now", "the time", {"type": "object"})
 
-    assert build_request(world.state, {}, "", (spec,)).tools == (spec,)
+    assert build_request(view_of(world.state, world.policy), {}, "", (spec,)).tools == (spec,)
 
 
 def test_a_file_is_noted_with_what_is_known_of_it() -> None:
@@ -127,10 +129,9 @@ def test_bodies_that_are_gone_leave_a_legal_request() -> None:
     world.replies("", *calls("look", "book"))
     world.runs("c1")
 
-    wanted = wanted_bodies(world.state)
-    assert wanted == (2, 5, 7)
+    assert world.view.seqs == (2, 5, 7)
     bodies: dict[int, Recorded] = {}
-    request = build_request(world.state, bodies, "", ())
+    request = build_request(world.view, bodies, "", ())
     assert isinstance(request.messages[1], UserMessage)
 
 
@@ -157,3 +158,22 @@ def test_no_two_calls_of_a_request_share_an_id() -> None:
     replies = [m for m in world.request().messages if isinstance(m, AssistantMessage)]
     ids = [call.id for reply in replies for call in reply.calls]
     assert len(set(ids)) == 2
+
+
+def test_to_a_reminder_auto_shows_the_newest_turns_only() -> None:
+    world = World(Policy(strategy="auto", context_full=450))
+    talks(world, 4)
+    world.says("<m5> remind me")
+    world.replies("", *calls("book"))
+    world.starts("c1")
+    world.finishes("c1", events=(reminder("r1", world.now, "stretch"),))
+    world.replies("<a5> I will")
+    world.reminds("r1")
+
+    assert shown(world) == [4, 5]
+    world.replies("", *calls("look"))
+    world.runs("c1", "found" * 500)
+    assert shown(world) == [4, 5], "what the turn adds moves nothing out"
+    world.replies("Stretch!")
+    world.says("<m7>")
+    assert shown(world) == [1, 2, 3, 4, 5, 7]

@@ -96,7 +96,7 @@ def test_what_the_provider_refused_does_not_become_history() -> None:
 
 
 def test_too_long_gives_up_the_older_half_and_only_then_fails() -> None:
-    world = World()
+    world = World(Policy(strategy="full"))
     for number in range(4):
         world.says(f"message {number}")
         world.replies(f"answer {number}")
@@ -114,10 +114,12 @@ def test_too_long_gives_up_the_older_half_and_only_then_fails() -> None:
     assert world.state.turn is None
     assert "too long" in world.texts[-1]
     assert "/new" in world.texts[-1]
+    world.says("shorter")
+    assert users(world) == ["message 0", "message 1", "message 2", "message 3", "shorter"]
 
 
 def test_a_model_that_finds_everything_too_long_is_asked_a_few_times_and_no_more() -> None:
-    world = World()
+    world = World(Policy(strategy="full"))
     for number in range(64):
         world.says(f"message {number}")
         world.replies(f"answer {number}")
@@ -129,7 +131,7 @@ def test_a_model_that_finds_everything_too_long_is_asked_a_few_times_and_no_more
         asked += 1
 
     assert asked <= 8, "the half of it each time"
-    assert len([text for text in world.texts if "out of my view" in text]) == 1
+    assert not [text for text in world.texts if "out of my view" in text]
     assert "/new" in world.texts[-1]
 
 
@@ -327,44 +329,63 @@ def test_an_answer_goes_where_the_newest_message_came_from() -> None:
     assert [said.address for said in world.said] == [HOME, elsewhere]
 
 
-def test_a_second_refusal_is_tried_once_without_what_stands_before() -> None:
+def test_a_refusal_is_tried_once_without_what_stands_before_and_nothing_is_lost() -> None:
     world = World()
     world.says("something that offends")
     world.replies("an answer")
     world.says("harmless")
     world.fails("refused")
-    world.says("harmless too")
-    world.fails("refused")
 
-    assert world.state.phase is Phase.THINKING
-    assert users(world) == ["harmless too"]
+    assert users(world) == ["harmless"]
     world.replies("now it works")
-    assert world.texts[-1] == "now it works"
+    assert world.texts[-1].startswith("now it works\n\n_(The model's provider refused this")
+    world.says("and then?")
+    assert users(world) == ["something that offends", "harmless", "and then?"]
 
 
-def test_a_refusal_that_stays_ends_with_the_way_out() -> None:
+def test_what_makes_two_answers_in_a_row_impossible_leaves() -> None:
+    world = World()
+    world.says("something that offends")
+    world.replies("an answer")
+    for text in ("harmless", "harmless too"):
+        world.says(text)
+        world.fails("refused")
+        world.replies("now it works")
+
+    assert sum("out of my view" in text for text in world.texts) == 1
+    world.says("and then?")
+    assert users(world) == ["harmless too", "and then?"]
+
+
+def test_a_message_that_is_refused_alone_says_nothing_of_what_stands_before() -> None:
     world = World()
     world.says("one")
     world.replies("an answer")
     for text in ("two", "three"):
         world.says(text)
         world.fails("refused")
-    world.fails("refused")
+        world.fails("refused")
+        assert world.turn == 0
+        assert "/new" in world.texts[-1]
 
-    assert world.turn == 0
-    assert "/new" in world.texts[-1]
+    world.says("four")
+    world.fails("refused")
+    world.replies("now it works")
+    world.says("five")
+    assert users(world) == ["one", "four", "five"]
 
 
 def test_a_context_that_has_to_shrink_again_and_again_is_said_once() -> None:
-    world = World()
+    world = World(Policy(strategy="full"))
     for number in range(9):
         world.says(f"message {number}")
         world.replies("answer")
     world.says("the last")
     for _ in range(4):
         world.fails("too_long")
+    world.replies("now it works")
 
-    assert sum("out of my view" in text for text in world.texts) == 1
+    assert sum("without the older part" in text for text in world.texts) == 1
 
 
 def test_what_ran_before_a_crash_is_never_listed_as_not_done() -> None:

@@ -32,6 +32,8 @@ NEVER: tuple[Event, ...] = (
     ev.StrangerRefused(inbound=MESSAGE, told=False),
     ev.CommandAnswered(inbound=MESSAGE, command="help", text=""),
     ev.AccessChanged(platform="chat", user="7", role="allowed"),
+    ev.CapNeared(limit="usd", spent=1.0, cap=1.0, address=HOME),
+    ev.CapsLifted(),
     reminder("r1", START),
     ev.ReminderDue(reminder_id="r1", due_at=START, text="", address=HOME),
     ev.TurnStarted(turn=1, sources=(1,)),
@@ -44,6 +46,17 @@ NEVER: tuple[Event, ...] = (
     ev.TurnFailed(turn=1, reason="never", sentence=""),
     ev.TurnCancelled(turn=1, reason="stop"),
     ev.Compacted(first_turn=1),
+    ev.CompactionStarted(first_turn=1, reason="too_long", address=HOME),
+    ev.CompactionAttempted(attempt=1),
+    ev.CompactionFailed(reason="failed"),
+    ev.CompactionUndone(),
+    ev.TurnUndone(turn=1),
+    ev.ResultsShortened(turn=1, before=5),
+    ev.ContextNarrowed(turn=1, first_turn=1, reason="too_long"),
+    ev.WindowLearned(turn=1, tokens=100),
+    ev.StrategyChosen(strategy="full"),
+    ev.Pinned(text="my name is Ada"),
+    ev.Unpinned(pin=1),
 )
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from core.domain.context import LEFT_OUT, PICTURES_SHOWN
+from core.domain.context import LEFT_OUT, MOST_PICTURES, PICTURES_KEPT
 from core.domain.effects import ALONE_FROM, CallModel, Effect, ReadFiles, TryTurn, next_effects
 from core.domain.messages import Attachment, FailureKind, ReadFile, UserMessage
 from core.domain.policy import Policy
@@ -108,24 +108,24 @@ def test_where_one_attempt_is_all_there_is_it_is_made() -> None:
 
 
 def test_old_pictures_are_only_said_to_have_been_there() -> None:
-    world = World(Policy(context_tokens=100_000))
-    for _ in range(PICTURES_SHOWN + 2):
+    world = World(Policy(context_window=100_000))
+    for _ in range(MOST_PICTURES + 1):
         sends(world, CAT)
         world.replies("a cat")
     world.says("and now?")
     texts = [m.text for m in world.request().messages if isinstance(m, UserMessage)]
 
-    assert shown(world) == PICTURES_SHOWN
-    assert [("seen before" in text) for text in texts] == [True, True, *[False] * 6]
+    assert shown(world) == PICTURES_KEPT
+    assert [("seen before" in text) for text in texts] == [True] * 6 + [False] * 6
 
 
 def test_those_of_the_newest_turn_are_all_shown() -> None:
-    world = World(Policy(context_tokens=100_000))
+    world = World(Policy(context_window=100_000))
     sends(world, CAT)
     world.replies("a cat")
-    sends(world, *[CAT] * (PICTURES_SHOWN + 3))
+    sends(world, *[CAT] * (MOST_PICTURES + 3))
 
-    assert shown(world) == PICTURES_SHOWN + 3
+    assert shown(world) == MOST_PICTURES + 3
 
 
 @pytest.mark.parametrize("kind", ["refused", "never", "too_long"])
@@ -164,7 +164,7 @@ def test_a_try_later_costs_no_picture() -> None:
 
 
 def test_a_text_that_is_too_long_for_the_model_is_left_out_last() -> None:
-    world = World()
+    world = World(Policy(strategy="full"))
     sends(world, NOTE)
     world.replies("noted")
     sends(world, NOTE)

@@ -1,8 +1,9 @@
 """What a session costs must not grow with its age."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import msgspec
+import pytest
 
 from core.domain import inputs as ask
 from core.domain.decide import decide
@@ -28,11 +29,28 @@ def turn_inputs(turn: int) -> Iterator[ask.Input]:
     yield ask.Reply(at=START, turn=turn, step=2, reply=ModelReply(text=f"answer {turn:06}"))
 
 
-def sizes(turns: int) -> list[int]:
+def summed_up(state: SessionState) -> Iterator[ask.Input]:
+    wanted = state.session.compaction if state.session else None
+    if wanted is not None:
+        yield ask.Compact(at=START)
+        yield ask.Summarize(at=START, first_turn=wanted.first_turn, summary="in short")
+
+
+def never_summed_up(state: SessionState) -> Iterator[ask.Input]:
+    wanted = state.session.compaction if state.session else None
+    if wanted is not None:
+        yield ask.NotSummarized(at=START, first_turn=wanted.first_turn, error_id="e")
+
+
+Between = Callable[[SessionState], Iterator[ask.Input]]
+
+
+def sizes(turns: int, between: Between) -> list[int]:
     """Of the encoded state after each turn."""
-    state, policy, found = SessionState(key=KEY), Policy(), list[int]()
+    state, found = SessionState(key=KEY), list[int]()
+    policy = Policy(context_window=2_000, context_entries=60)
     for turn in range(1, turns + 1):
-        for wish in turn_inputs(turn):
+        for wish in (*turn_inputs(turn), *between(state)):
             events = decide(state, wish, policy)
             numbered = enumerate(events, state.seq + 1)
             state = fold(state, [Recorded(seq, START, event) for seq, event in numbered])
@@ -41,8 +59,11 @@ def sizes(turns: int) -> list[int]:
     return found
 
 
-def test_a_snapshot_is_as_large_after_three_thousand_turns_as_after_a_hundred() -> None:
-    found = sizes(TURNS)
+@pytest.mark.parametrize("between", [summed_up, never_summed_up])
+def test_a_snapshot_is_as_large_after_three_thousand_turns_as_after_a_hundred(
+    between: Between,
+) -> None:
+    found = sizes(TURNS, between)
 
     early, late = max(found[EARLY - CYCLE : EARLY]), max(found[-CYCLE:])
     assert late < 1.2 * early

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.domain.values import TEXT_LIMIT, as_text, capped, clean, storable
+from core.domain.values import TEXT_LIMIT, as_text, capped, clean, is_small, storable
 
 leaves = (
     st.none()
@@ -122,11 +122,26 @@ def test_an_emoji_cut_in_half_is_made_whole_or_marked(cut: str, mended: str) -> 
 def test_a_long_result_keeps_its_head_tail_and_size() -> None:
     long = "head" + "x" * 3 * TEXT_LIMIT + "tail"
 
-    shown = capped(long, "art1")
+    shown = capped(long, "art1", 4 * TEXT_LIMIT)
 
     assert shown.startswith("head")
     assert shown.endswith("tail")
-    assert str(len(long)) in shown
-    assert "art1" in shown
-    assert len(shown) < TEXT_LIMIT + 200
-    assert capped("x" * TEXT_LIMIT, "art1") == "x" * TEXT_LIMIT
+    assert f"of {len(long)} characters left out" in shown
+    assert len(shown) <= TEXT_LIMIT
+    assert capped("x" * TEXT_LIMIT, "art1", 4 * TEXT_LIMIT) == "x" * TEXT_LIMIT
+
+
+@pytest.mark.parametrize("script", ["x", "é", "漢", "😀", "x漢😀"])
+@pytest.mark.parametrize("most", [1_000, 3_001, 64_000])
+def test_a_result_in_any_script_keeps_within_its_bytes(script: str, most: int) -> None:
+    long = script * 40_000
+
+    shown = capped(long, "art1", most)
+    head, tail = shown.split("\n")[0], shown.split("\n")[-1]
+
+    assert is_small(shown, most)
+    assert len(head) > 2 * len(tail) > 0
+    assert long.startswith(head)
+    assert long.endswith(tail)
+    assert f"{len(long) - len(head) - len(tail)} of {len(long)} characters left out" in shown
+    assert f"offset {len(head)}" in shown

@@ -4,52 +4,29 @@ from collections import Counter
 from datetime import datetime, timedelta
 from typing import Literal
 
-import msgspec
-
 from core.domain import events as ev
 from core.domain import inputs as ask
 from core.domain.messages import EffectClass
 from core.domain.policy import Policy
+from tests.core.domain.context_witness import CallId, ContextWitness, Line, Run
 
 Outcome = Literal["pending", "answered", "failed", "discarded"]
 Status = Literal["", "running", "waiting", "interrupted"]
-CallId = tuple[int, int, str]
 PROGRESS = ("ok", "error", "timeout")
 
 
-class Line(msgspec.Struct, frozen=True):
-    """One thing that the model has to be shown: ``ids`` are the calls of a reply."""
-
-    turn: int
-    kind: Literal["user", "assistant"]
-    text: str
-    ids: tuple[CallId, ...] = ()
-
-
-class Run(msgspec.Struct):
-    """One session, as someone who reads the log would know it."""
-
-    active_at: datetime
-    spoken: bool = False
-    suspended: bool = False
-    last_turn: int = 0
-    lines: list[Line] = []
-
-
-class Witness:
+class Witness(ContextWitness):
     """Raises AssertionError for a log that tells an impossible story."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.texts: dict[int, str] = {}
         self.updates: dict[int, str] = {}
         self.ledger: dict[str, Outcome] = {}
-        self.runs: dict[str, Run] = {}
-        self.current = ""
         self.previous = ""
         self.queue: list[int] = []
         self.begun: list[int] = []
         self.reminders: dict[str, datetime] = {}
-        self.turn = 0
         self.status: Status = ""
         self.step = 0
         self.attempt = 0
@@ -57,7 +34,6 @@ class Witness:
         self.waits = 0
         self.wait_until: datetime | None = None
         self.sources: list[int] = []
-        self.retryable: dict[str, list[int]] = {}
         self.effects: dict[CallId, EffectClass] = {}
         self.open: dict[CallId, Literal["pending", "running"]] = {}
         self.results: dict[CallId, str] = {}
@@ -71,10 +47,6 @@ class Witness:
     @property
     def unread(self) -> list[int]:
         return [seq for seq in self.sources if seq in self.with_files and seq not in self.read]
-
-    @property
-    def run(self) -> Run:
-        return self.runs[self.current]
 
     def see(self, recorded: ev.Recorded) -> None:
         seq, at = recorded.seq, recorded.at
@@ -94,13 +66,23 @@ class Witness:
                 self._session(event, at)
             case ev.SessionReopened() as event:
                 self._reopened(event, at)
-            case ev.Compacted(first_turn=first):
-                self.run.lines = [line for line in self.run.lines if line.turn >= first]
-            case ev.AccessChanged() | ev.SessionSetAside():
+            case (
+                ev.Compacted()
+                | ev.CompactionStarted()
+                | ev.CompactionAttempted()
+                | ev.CompactionFailed()
+                | ev.CompactionUndone()
+                | ev.TurnUndone()
+                | ev.StrategyChosen()
+                | ev.Pinned()
+                | ev.Unpinned()
+            ) as event:
+                self.of_context(event, seq)
+            case ev.AccessChanged() | ev.CapNeared() | ev.CapsLifted() | ev.SessionSetAside():
                 pass
             case event:
                 assert event.turn == self.turn, "an event of another turn"
-                self._in_turn(event)
+                self._in_turn(event, seq)
 
     def _arrived(self, event: ev.MessageReceived | ev.ReminderDue, seq: int, at: datetime) -> None:
         self.queue.append(seq)
@@ -130,14 +112,18 @@ class Witness:
                 assert event.session_id == self.current
                 assert not self.turn, "a session was closed under an open turn"
                 assert event.reason not in ("idle", "daily") or not self.queue
+                self.run.wants(None)
                 self.previous, self.current = self.current, ""
             case ev.SessionSuspended():
                 assert event.session_id == self.current
                 self.run.suspended = True
+                self.run.wants(None)
 
     def _reopened(self, event: ev.SessionReopened, at: datetime) -> None:
         if event.session_id != self.current:
             assert event.session_id == self.previous
+            if self.current:
+                self.run.wants(None)
             self.previous, self.current = self.current, self.previous
         self.run.suspended = False
         self.run.active_at, self.run.spoken = at, True
@@ -149,10 +135,11 @@ class Witness:
         self.turn, self.status, self.step = event.turn, "", 1
         self.attempt = self.resumes = self.waits = 0
         self.sources = list(event.sources)
+        self.begin_view()
         if event.retry:
             assert self.sources == self.retryable[self.current]
-            left = [line for line in self.run.lines if line.turn != self.run.last_turn]
-            self.run.lines, self.run.active_at, self.run.spoken = left, at, True
+            self.run.turn_leaves(self.run.last_turn)
+            self.run.active_at, self.run.spoken = at, True
             for seq in self.sources:
                 self._settle(seq, "pending")
                 if seq in self.read and self.read[seq] < self.with_files[seq]:
@@ -174,8 +161,10 @@ class Witness:
         self.run.lines += [Line(self.turn, "user", self.texts[seq]) for seq in seqs]
         self.retryable[self.current] = list(self.sources)
 
-    def _in_turn(self, event: ev.Event) -> None:
+    def _in_turn(self, event: ev.Event, seq: int) -> None:  # noqa: C901 (exhaustive match)
         match event:
+            case event if self.is_of_view(event):
+                assert self.status == "running"
             case ev.TurnSteered(sources=sources, again=again):
                 joined = {self.albums.get(seq, "") for seq in sources} - {""}
                 assert self.status == "running" or joined
@@ -207,7 +196,7 @@ class Witness:
             case ev.ModelReplied():
                 self._replied(event)
             case ev.ToolStarted() | ev.ToolFinished():
-                self._tool(event)
+                self._tool(event, seq)
             case _:
                 self._ended(event)
 
@@ -224,7 +213,7 @@ class Witness:
         if event.text.strip() or ids:
             self.run.lines.append(Line(self.turn, "assistant", event.text, tuple(ids)))
 
-    def _tool(self, event: ev.ToolStarted | ev.ToolFinished) -> None:
+    def _tool(self, event: ev.ToolStarted | ev.ToolFinished, seq: int) -> None:
         call = (event.turn, event.step, event.call_id)
         assert event.step == self.step
         if isinstance(event, ev.ToolStarted):
@@ -237,6 +226,7 @@ class Witness:
         assert call not in self.results, "a call got two results"
         del self.open[call]
         self.results[call] = event.text
+        self.seqs[call] = seq
         self.attempt = 0 if event.outcome in PROGRESS else self.attempt
         self.step += not self.open
 
@@ -250,7 +240,8 @@ class Witness:
         for seq in self.sources:
             self._settle(seq, ends[type(event)])
         if isinstance(event, ev.TurnFailed) and event.reason in ("refused", "too_long"):
-            self.run.lines = [line for line in self.run.lines if line.turn != self.turn]
+            self.run.turn_leaves(self.turn)
+        self.end_view(answered=isinstance(event, ev.TurnFinished))
         self.turn, self.status, self.sources, self.wait_until = 0, "", [], None
 
     def _settle(self, seq: int, outcome: Outcome) -> None:
@@ -270,13 +261,15 @@ class Witness:
         night = timedelta(hours=daily.hour, minutes=daily.minute)
         return (at - night).date() > (since - night).date()
 
-    def fresh(self, wish: ask.Input, policy: Policy) -> bool:
+    def fresh(self, wish: ask.Input, policy: Policy) -> bool:  # noqa: C901 (exhaustive match)
         """Whether the input still means something."""
         match wish:
             case ask.Receive() | ask.Refuse():
                 return True
             case ask.Expire():
                 return self.over(wish.at, policy)
+            case ask.Compact() | ask.Summarize() | ask.NotSummarized():
+                return self.is_wanted(wish)
             case ask.Remind(reminder_id=name):
                 return name in self.reminders and self.reminders[name] <= wish.at
             case ask.Attempt():
@@ -290,7 +283,7 @@ class Witness:
             case ask.Wake():
                 due = self.wait_until is not None and self.wait_until <= wish.at
                 return self.turn == wish.turn and due
-            case ask.Reply() | ask.Fail():
+            case ask.Reply() | ask.OverBudget() | ask.Fail():
                 here = (self.turn, self.step) == (wish.turn, wish.step)
                 return here and self.status == "running" and not self.open
             case ask.StartTool() | ask.FinishTool():

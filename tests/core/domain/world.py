@@ -1,6 +1,7 @@
 """One session driven by hand; every step of it is checked, nothing of it is stored or sent."""
 
 from collections import Counter
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -9,12 +10,13 @@ import msgspec
 from core.commands.base import CommandContext
 from core.domain import events as ev
 from core.domain import inputs as ask
-from core.domain.context import build_request
+from core.domain.context import View, build_request, view_of
 from core.domain.decide import decide
+from core.domain.draft import Draft
 from core.domain.effects import CallModel, next_effects
 from core.domain.fold import fold
 from core.domain.keys import Address
-from core.domain.lifecycle import Draft, start_next
+from core.domain.lifecycle import start_next
 from core.domain.messages import (
     Attachment,
     EffectClass,
@@ -23,26 +25,31 @@ from core.domain.messages import (
     ModelReply,
     ModelRequest,
     ReadFile,
+    RequestSize,
     ToolCall,
     ToolOutcome,
     Usage,
 )
 from core.domain.outputs import Said, outputs
-from core.domain.policy import Policy
+from core.domain.policy import Policy, Strategy
 from core.domain.recovery import recover
+from core.domain.room import is_worth_asking, start_compaction, undo_compaction, undo_turn
 from core.domain.state import SessionState
 from tests.core.domain import checks
 from tests.core.domain.samples import HOME, KEY, START, commands, effect_of, inbound
 from tests.core.domain.witness import Witness
 
 Events = tuple[ev.Event, ...]
+NOTHING = Usage()
 
 
 class World:
     """Reads like a story: someone says something, the model replies, the process dies."""
 
-    def __init__(self, policy: Policy | None = None) -> None:
+    def __init__(self, policy: Policy | None = None, *, measures: bool = False) -> None:
         self.policy = policy or Policy()
+        self.measures = measures
+        """Whether each request is measured before the model is asked, as the agent does it."""
         self.state = SessionState(key=KEY)
         self.now = START
         self.log: list[ev.Recorded] = []
@@ -115,21 +122,87 @@ class World:
         return self.ask(ask.Read(at=self.now, turn=self.turn, source=source, files=files))
 
     def replies(self, text: str = "", *calls: ToolCall, **more: Any) -> Events:
+        if self.measures and not self.is_let_through():
+            return ()
         given: dict[str, Any] = {"usage": Usage(10, 5, 0.25), "model": "m"} | more
+        size = given.pop("size", RequestSize())
+        if self.measures:
+            size = self.size()
+            given["usage"] = msgspec.structs.replace(given["usage"], prompt=size.counted)
         reply = ModelReply(text=text, calls=calls, **given)
         effects: tuple[EffectClass, ...] = tuple(effect_of(call.name) for call in calls)
-        return self.ask(
-            ask.Reply(at=self.now, turn=self.turn, step=self.step, reply=reply, effects=effects)
+        wish = ask.Reply(
+            at=self.now, turn=self.turn, step=self.step, reply=reply, effects=effects, size=size
         )
+        events = self.ask(wish)
+        if self.measures:
+            checks.bounded(self.state, self.policy, events)
+        return events
+
+    def is_let_through(self) -> bool:
+        """The request is made smaller until it fits; False where it never does, or waits."""
+        while any(isinstance(e, CallModel) for e in next_effects(self.state, self.policy)):
+            if is_worth_asking(self.state, self.size(), self.policy, self.now):
+                return True
+            self.finds_too_long()
+        return False
+
+    def finds_too_long(self) -> Events:
+        """Nobody was asked."""
+        self.reached["found too long"] += 1
+        return self.fails("too_long", asked=False)
 
     def fails(
-        self, kind: FailureKind, retry_after: float | None = None, error_id: str = "e1"
+        self,
+        kind: FailureKind,
+        retry_after: float | None = None,
+        error_id: str = "e1",
+        *,
+        asked: bool = True,
     ) -> Events:
         failure = ModelFailure(kind=kind, detail="boom", retry_after=retry_after)
         return self.ask(
             ask.Fail(
-                at=self.now, turn=self.turn, step=self.step, failure=failure, error_id=error_id
+                at=self.now,
+                turn=self.turn,
+                step=self.step,
+                failure=failure,
+                error_id=error_id,
+                asked=asked,
+                size=self.size(),
             )
+        )
+
+    def wants_compaction(self, keep: str = "") -> Events:
+        return self._moves(lambda draft: start_compaction(draft, "asked", HOME, keep))
+
+    def undoes_compaction(self) -> Events:
+        return self._moves(undo_compaction)
+
+    def undoes_turn(self) -> Events:
+        return self._moves(undo_turn)
+
+    def pins(self, text: str) -> Events:
+        return self.commit((ev.Pinned(text=text),))
+
+    def unpins(self, seq: int) -> Events:
+        return self.commit((ev.Unpinned(pin=seq),))
+
+    def chooses(self, strategy: Strategy) -> Events:
+        return self.commit((ev.StrategyChosen(strategy=strategy),))
+
+    def compacts(self) -> Events:
+        """Someone takes the summary up."""
+        return self.ask(ask.Compact(at=self.now))
+
+    def summarizes(self, summary: str = "in short", usage: Usage = NOTHING) -> Events:
+        first = self.witness.wanted_first
+        return self.ask(ask.Summarize(at=self.now, first_turn=first, summary=summary, usage=usage))
+
+    def not_summarized(self, usage: Usage = NOTHING) -> Events:
+        first = self.witness.wanted_first
+        return self.ask(
+            ask.NotSummarized(at=self.now, first_turn=first, error_id="e2", usage=usage)
         )
 
     def cannot_be_stored(self) -> Events:
@@ -223,8 +296,18 @@ class World:
         self._check()
         return events
 
+    @property
+    def view(self) -> View:
+        return view_of(self.state, self.policy)
+
     def request(self, prompt: str = "Be kind.") -> ModelRequest:
-        return build_request(self.state, self._bodies, prompt, ())
+        return build_request(self.view, self._bodies, prompt, ())
+
+    def size(self) -> RequestSize:
+        """As a tokenizer might count it that agrees with our estimate."""
+        counted = [checks.counted(message) for message in self.request().messages]
+        window = self.policy.context_window
+        return RequestSize(self.view.tokens, sum(counted), counted[0], window)
 
     def replays(self) -> None:
         """The log alone, and every snapshot with the rest of the log, lead to the same state."""
@@ -242,10 +325,9 @@ class World:
         checks.due(self.state, self.policy, seen)
         if self.state.session is None:
             return
-        checks.context(self.state, self.policy)
-        shown = checks.Shown(self.state, self.request())
+        shown = checks.Shown(self.state, self.view, self.request())
         checks.legal(shown.request)
-        checks.complete(shown.request, seen)
+        checks.complete(shown, seen)
         if any(isinstance(e, CallModel) for e in next_effects(self.state, self.policy)):
             checks.stable(self._last_request, shown)
             self._last_request = shown
@@ -272,6 +354,11 @@ class World:
             self.reached[f"killed in {seen.effects[call]}"] += 1
         self.reached[f"{reason} while {was or 'idle'}"] += 1
         return events
+
+    def _moves(self, move: Callable[[Draft], bool]) -> Events:
+        draft = Draft(self.state, self.now, self.policy)
+        assert move(draft) == bool(draft.events)
+        return self.commit(draft.events)
 
     def _number(self) -> int:
         self._numbers += 1

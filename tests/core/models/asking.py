@@ -92,3 +92,17 @@ class Asking(Sessions):
     @rule(text=blank)
     def the_model_says_nothing(self, text: str) -> None:
         self.world.replies(text)
+
+    @while_(Phase.IDLE)
+    @rule(pinned=st.booleans(), calls=foreign_calls)
+    def a_talk_is_summed_up_and_goes_on(self, pinned: bool, calls: list[ToolCall]) -> None:
+        for _ in range(3):
+            self.world.says(self.marked("m"))
+            self.another_vendors_model_calls_tools(calls, "", "")
+            self.world.replies(self.marked("a"))
+        if pinned:
+            self.world.pins(self.marked("p"))
+        if self.world.wants_compaction(""):
+            self.world.compacts()
+            self.world.summarizes(self.marked("s"))
+        self.world.says(self.marked("m"))

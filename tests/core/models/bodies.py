@@ -5,6 +5,7 @@ from types import ModuleType
 from typing import Any
 
 from core.domain.messages import ModelRequest
+from core.models.litellm_cache import marked, wants_marks
 from core.models.litellm_wire import messages_of, tools_of
 from tests.standins.anthropic_checks import Json
 
@@ -24,17 +25,19 @@ def openai_body(litellm: ModuleType, request: ModelRequest) -> Json:
 
 def _body(litellm: ModuleType, request: ModelRequest, vendor: str, model: str, config: Any) -> Json:
     files: Mapping[str, bytes] = request.files
-    tools = {"tools": tools_of(request.tools)} if request.tools else {}
+    messages, tools = messages_of(request.messages, files), tools_of(request.tools)
+    if wants_marks(model, vendor):
+        messages, tools = marked(messages, tools)
     options = litellm.utils.get_optional_params(
         model=model,
         custom_llm_provider=vendor,
         stream=True,
         stream_options={"include_usage": True},
-        **tools,
+        **({"tools": tools} if tools else {}),
     )
     return config.transform_request(
         model=model,
-        messages=messages_of(request.messages, files),
+        messages=messages,
         optional_params=options,
         litellm_params={},
         headers={},

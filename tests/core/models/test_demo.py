@@ -1,7 +1,7 @@
 import msgspec
 import pytest
 
-from core.domain.context import NOTE, REMINDER
+from core.domain.context import NOTE, PINNED, REMINDER, SUMMARY
 from core.domain.lifecycle import NOT_STARTED, UNKNOWN
 from core.domain.messages import (
     AssistantMessage,
@@ -14,6 +14,7 @@ from core.domain.messages import (
     ToolSpec,
     UserMessage,
 )
+from core.domain.sections import FACTS
 from core.models.demo import WORD_PAUSE, DemoModel
 from tests.core.models.harness import Heard
 
@@ -180,3 +181,11 @@ async def test_an_unknown_outcome_is_said_and_not_repeated() -> None:
 
 async def test_a_note_alone_still_gets_an_answer() -> None:
     assert (await ask(f"{NOTE} Please go on.")).text
+
+
+async def test_it_answers_what_follows_a_summary_and_not_the_summary() -> None:
+    summary = f"{SUMMARY} ## Goal\n- count to 3\n\n## {FACTS}\n- My name is Ada."
+
+    assert (await ask(f"{summary}\n\n{PINNED} count to 4\n\nwhat's my name?")).text == (
+        "Your name is **Ada**."
+    )

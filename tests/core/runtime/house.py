@@ -31,11 +31,14 @@ from core.models.scripted import ScriptedModel
 from core.ports import Model, Pace, Paces, Store, ToolContext, ToolOutput, Transcriber
 from core.runtime.access import Access
 from core.runtime.admission import Admission
-from core.runtime.agent import Agent, Outside
+from core.runtime.agent import Agent
 from core.runtime.aside import Aside
+from core.runtime.budget import Budget
+from core.runtime.compactor import Compactor
 from core.runtime.delivery import Delivery
 from core.runtime.holder import Holder
 from core.runtime.limiter import Limiter
+from core.runtime.outside import Outside
 from core.runtime.recovery import Recovery
 from core.runtime.sessions import Sessions
 from core.runtime.toolbox import Toolbox
@@ -135,11 +138,13 @@ class FakeTool:
         self.timeout = 60.0
         self.seconds = seconds
         self.started: Counter[str] = Counter()
+        self.contexts: list[ToolContext] = []
         self.ended = 0
         self.result: Any = f"{name}: done"
 
     async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> ToolOutput:
         self.started[context.call_key] += 1
+        self.contexts.append(context)
         try:
             await asyncio.sleep(self.seconds)
         finally:
@@ -204,6 +209,8 @@ class Ground:
         self.chat = Chat()
         self.clock = VirtualClock()
         self.model: Model = ScriptedModel(*lines)
+        self.summarizer: Model | None = None
+        """None: the same model."""
         self.policy = policy or Policy()
         self.tools: dict[str, FakeTool] = {
             "look": FakeTool("look", "read_only"),
@@ -256,36 +263,47 @@ class Process:
     def __init__(self, ground: Ground, holder: Holder) -> None:
         self.ground = ground
         self.holder = holder
-        self._outside = [Mortal(ground.store), Mortal(ground.chat), Mortal(ground.model)]
-        self.disk = self._outside[0]
-        store, chat, model = cast("tuple[Store, Chat, Model]", tuple(self._outside))
+        models = [ground.model, ground.summarizer or ground.model]
+        self._outside = [Mortal(outer) for outer in (ground.store, ground.chat, *models)]
+        self.disk, self.vendor = self._outside[0], self._outside[2]
+        store, chat, model, summarizer = cast(
+            "tuple[Store, Chat, Model, Model]", tuple(self._outside)
+        )
         clock, channels = ground.clock, {"chat": chat} if ground.platform_set_up else {}
         self.sessions = Sessions(store, channels, ground.policy, clock, holder)
         self.access = Access(store, ground.allowed)
         self.aside = aside = Aside(self.sessions, store, ground.quarantine)
-        self.admission = Admission(self.sessions, self.access, commands(), aside)
+        self.budget = budget = Budget(store, self.sessions, clock)
+        self.admission = Admission(self.sessions, self.access, commands(), aside, budget)
         self.limiter = Limiter(clock, ground.paces)
         ids = (f"id{n}" for n in ground.numbers)
-        self.agent = Agent(
-            self.sessions,
-            Outside(
-                outbox=store,
-                channels=channels,
-                model=model,
-                toolbox=Toolbox(ground.tools, clock, lambda: next(ids)),
-                reader=FileReader(channels, store, clock, Limits(), ground.transcriber, at_once),
-                limiter=self.limiter,
-                clock=clock,
-                holder=holder,
-                aside=aside,
+        outside = Outside(
+            outbox=store,
+            channels=channels,
+            model=model,
+            summarizer=summarizer,
+            toolbox=Toolbox(
+                ground.tools, clock, lambda: next(ids), ground.policy, self.sessions.artifact
             ),
+            reader=FileReader(channels, store, clock, Limits(), ground.transcriber, at_once),
+            limiter=self.limiter,
+            clock=clock,
+            holder=holder,
+            aside=aside,
+            budget=budget,
         )
+        self.agent = Agent(self.sessions, outside)
+        self.compactor = Compactor(self.sessions, outside, at_once)
         self.delivery = Delivery(store, channels, self.limiter, clock, holder)
-        self.recovery = Recovery(self.sessions, store, aside, clock, self.agent.working)
-        self.jobs = Jobs(self.sessions, self.recovery, store, clock, self.agent.working)
+        self.recovery = Recovery(self.sessions, store, aside, clock, self.working)
+        self.jobs = Jobs(self.sessions, self.recovery, store, clock, self.working)
         self.sessions.subscribe(self.agent.reconcile)
+        self.sessions.subscribe(self.compactor.reconcile)
         self.sessions.subscribe(lambda state: self.delivery.nudge())
         self._tasks: list[asyncio.Task[None]] = []
+
+    def working(self) -> tuple[str, ...]:
+        return tuple({*self.agent.working(), *self.compactor.working()})
 
     async def start(self) -> None:
         """Recovery comes before any message is taken."""
@@ -313,6 +331,7 @@ class Process:
 
     async def stops(self, drain: float = 20.0) -> None:
         """As by SIGTERM."""
+        await self.compactor.drain(drain)
         await self.agent.drain(drain)
         await self.recovery.interrupt(tuple(self.sessions.unfinished))
         for task in self._tasks:

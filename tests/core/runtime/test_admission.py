@@ -46,6 +46,37 @@ async def test_a_message_delivered_again_changes_nothing() -> None:
 
 
 @in_virtual_time
+async def test_what_is_replied_to_is_shown_to_the_model_and_may_be_of_any_length() -> None:
+    ground = Ground("ok", "ok")
+    process = await ground.starts()
+
+    await process.hears("why?", quote="half \ud83d of it")
+    await passes(2)
+    await process.hears("and this?", quote="x" * 100_000)
+    await passes(2)
+
+    first, second = (request.messages[-1].text for request in ground.script.requests)
+    stored = await ground.store.events(KEY)
+    assert first == "[replies to: half \ufffd of it]\nwhy?"
+    assert second == f"[replies to: {'x' * 500} …]\nand this?"
+    assert max(len(str(recorded)) for recorded in stored) < 5_000
+    entries = (await process.state()).session.entries
+    assert [entry.tokens > 125 for entry in entries if entry.kind == "user"] == [False, True]
+
+
+@in_virtual_time
+async def test_what_is_replied_to_can_be_pinned_in_a_word() -> None:
+    ground = Ground("ok")
+    process = await ground.starts()
+
+    await process.hears("/pin", quote="I am a vegetarian")
+    await process.hears("what shall I cook?")
+    await passes(2)
+
+    assert "I am a vegetarian" in ground.script.requests[0].messages[-1].text
+
+
+@in_virtual_time
 async def test_what_cannot_be_stored_is_not_taken_and_can_come_again() -> None:
     ground = Ground("Hello Ada")
     process = await ground.starts()

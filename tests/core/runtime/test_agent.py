@@ -236,7 +236,7 @@ async def test_a_long_result_is_kept_whole_beside_the_log() -> None:
     await passes(3)
 
     shown = ground.script.requests[1].messages[-1].text
-    name = shown.partition("kept as ")[2].partition(" ")[0]
+    name = shown.partition('id "')[2].partition('"')[0]
     assert await ground.store.artifact(name) == "x" * (TEXT_LIMIT + 1)
 
 

@@ -321,6 +321,23 @@ async def test_a_long_result_that_is_behind_is_kept_whole(grade: Durability) -> 
 
 
 @in_virtual_time
+async def test_a_long_result_can_be_read_before_it_is_written() -> None:
+    ground = Ground(asks("look"), "seen", policy=Policy(durability="exit"))
+    ground.tools["look"].result = "x" * (TEXT_LIMIT + 1)
+    process = await ground.starts()
+    process.vendor.slow["complete"] = 30
+    await process.hears("go")
+    await passes(45)
+    (name,) = ground.tools["look"].started
+
+    assert await ground.store.artifact(name) is None
+    assert await process.sessions.artifact(KEY, name) == "x" * (TEXT_LIMIT + 1)
+    await passes(30)
+    assert await process.sessions.artifact(KEY, name) == "x" * (TEXT_LIMIT + 1)
+    process.dies()
+
+
+@in_virtual_time
 async def test_a_clean_stop_leaves_nothing_behind() -> None:
     ground = Ground(asks("look"), "seen", policy=Policy(durability="exit"))
     ground.tools["look"].seconds = 30

@@ -10,7 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from core.domain.events import ModelReplied, ToolFinished, TurnInterrupted
-from core.domain.messages import ModelReply, ModelRequest
+from core.domain.messages import ModelReply, ModelRequest, RequestSize
 from core.domain.policy import Durability, Policy
 from core.ports import OnText, ToolContext, ToolOutput
 from tests.core.runtime.grades import GRADES, LATE, Disk, Slow, events, log_of
@@ -172,6 +172,9 @@ class Prompter:
 
     def __init__(self, *lines: tuple[float, ModelReply]) -> None:
         self._lines = list(lines)
+
+    async def measure(self, request: ModelRequest) -> RequestSize:
+        return RequestSize()
 
     async def complete(self, request: ModelRequest, on_text: OnText) -> ModelReply:
         seconds, reply = self._lines.pop(0)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from core.domain.keys import Address
-from core.domain.messages import ModelReply, ModelRequest, OutboxMessage, Part
+from core.domain.messages import ModelReply, ModelRequest, OutboxMessage, Part, RequestSize
 from core.errors import (
     PermanentError,
     StillhereError,
@@ -31,6 +31,9 @@ class Streaming:
 
     def __init__(self, pause: float = 2.0) -> None:
         self.pause = pause
+
+    async def measure(self, request: ModelRequest) -> RequestSize:
+        return RequestSize()
 
     async def complete(self, request: ModelRequest, on_text: OnText) -> ModelReply:
         for number in range(1, len(WORDS) + 1):

@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 from msgspec.structs import replace
 
-from core.domain.messages import ModelReply, ModelRequest
+from core.domain.messages import ModelReply, ModelRequest, RequestSize
 from core.domain.policy import Policy
 from core.ports import Commit, OnText
 from storage.memory import MemoryStore
@@ -163,6 +163,9 @@ class DeadlyModel:
 
     def __init__(self, ground: Ground) -> None:
         self._ground = ground
+
+    async def measure(self, request: ModelRequest) -> RequestSize:
+        return RequestSize()
 
     async def complete(self, request: ModelRequest, on_text: OnText) -> ModelReply:
         deadly = request.messages[1].text.startswith("kill")

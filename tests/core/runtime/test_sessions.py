@@ -14,7 +14,14 @@ from structlog.testing import capture_logs
 
 from core.domain import inputs as ask
 from core.domain.events import ModelReplied, Recorded, ToolStarted, TurnInterrupted
-from core.domain.messages import ModelFailure, ModelReply, ModelRequest, ToolCall, Usage
+from core.domain.messages import (
+    ModelFailure,
+    ModelReply,
+    ModelRequest,
+    RequestSize,
+    ToolCall,
+    Usage,
+)
 from core.domain.outputs import Timer
 from core.domain.policy import BusyMode, Durability, Policy
 from core.ports import OnText, ToolContext, ToolOutput
@@ -33,6 +40,9 @@ class Worker:
 
     def __init__(self, dice: random.Random) -> None:
         self._dice = dice
+
+    async def measure(self, request: ModelRequest) -> RequestSize:
+        return RequestSize()
 
     async def complete(self, request: ModelRequest, on_text: OnText) -> ModelReply:
         await passes(self._dice.uniform(0, 3))

@@ -13,6 +13,7 @@ class Scene:
     def __init__(self) -> None:
         self.time = START
         self.progress: list[str] = []
+        self.artifacts: dict[str, str] = {}
 
     def now(self) -> datetime:
         return self.time
@@ -20,7 +21,10 @@ class Scene:
     async def sleep(self, seconds: float) -> None:
         self.time += timedelta(seconds=seconds)
 
-    def context(self, open_reminders: int = 0) -> ToolContext:
+    async def artifact(self, artifact_id: str) -> str | None:
+        return self.artifacts.get(artifact_id)
+
+    def context(self, open_reminders: int = 0, most: int = 64_000) -> ToolContext:
         return ToolContext(
             key="agent:main:somewhere:dm:2",
             call_key="20260505_143022_a1b2c3d4/1/1/c",
@@ -28,5 +32,7 @@ class Scene:
             now=self.now,
             sleep=self.sleep,
             progress=self.progress.append,
+            artifact=self.artifact,
+            most=most,
             open_reminders=open_reminders,
         )

@@ -16,6 +16,7 @@ def test_each_is_named_as_its_file() -> None:
     assert {name: tool.spec.name for name, tool in TOOLS.items()} == {
         "count_slowly": "count_slowly",
         "now": "now",
+        "read_result": "read_result",
         "remind_me": "remind_me",
     }
 
@@ -40,6 +41,8 @@ def test_its_schema_is_an_object_with_every_argument_described(name: str) -> Non
         ("count_slowly", {"to": "many"}),
         ("count_slowly", {"to": 2.5}),
         ("count_slowly", {"to": None}),
+        ("read_result", {}),
+        ("read_result", {"id": "a", "offset": "the middle"}),
     ],
 )
 async def test_bad_arguments_are_answered_with_what_to_do(
@@ -60,5 +63,6 @@ def test_effects() -> None:
     assert {name: tool.effect for name, tool in TOOLS.items()} == {
         "count_slowly": "read_only",
         "now": "read_only",
+        "read_result": "read_only",
         "remind_me": "idempotent",
     }

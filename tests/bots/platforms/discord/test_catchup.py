@@ -55,6 +55,22 @@ async def test_one_sick_channel_holds_up_no_other_and_itself_not_for_ever(
         await place.wait_for(lambda: "missed there" in third.inbox.texts)
 
 
+async def test_the_history_quotes_as_what_comes_live_does(
+    place: DiscordStandIn, store: MemoryStore, ada: User
+) -> None:
+    first = ada.says("what is this?")
+    ada.says("missed", reply_to=first.id)
+    async with online(place, store) as second:
+        await second.takes(2)
+        ada.says("live", reply_to=first.id)
+        taken = await second.takes(3)
+    assert [(one.text, one.quote) for one in taken] == [
+        ("what is this?", ""),
+        ("missed", "what is this?"),
+        ("live", "what is this?"),
+    ]
+
+
 async def test_a_sick_channel_is_read_when_it_is_well_again(
     place: DiscordStandIn, store: MemoryStore, ada: User
 ) -> None:

@@ -60,7 +60,8 @@ async def test_a_message_is_the_same_live_and_from_the_history(
     held = {inbound.update_id: inbound for inbound in first.inbox.offered[2:]}
     again = {inbound.update_id: inbound for inbound in second.inbox.taken}
     assert held.items() <= again.items()
-    assert set(second.inbox.texts) == {"> anything\nheld", "held there"}
+    assert set(second.inbox.texts) == {"held", "held there"}
+    assert {inbound.quote for inbound in second.inbox.taken} == {"", "anything"}
 
 
 @pytest.mark.parametrize("wrong", [timedelta(), timedelta(days=9), timedelta(days=-9)])

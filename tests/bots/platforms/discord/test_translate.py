@@ -42,22 +42,24 @@ async def test_an_answer_to_us_is_for_us_and_quotes_us(bench: Bench, ada: User) 
     ada.says_in(CHANNEL, "to myself", reply_to=asked.id)
     ada.says_in(CHANNEL, "to you", reply_to=ours)
     await bench.takes(2)
-    assert bench.inbox.texts == ["hello", "> good day\nto you"]
+    taken = await one(bench)
+    assert bench.inbox.texts == ["hello", "to you"]
+    assert taken.quote == "good day"
 
 
-async def test_a_quotation_is_short(bench: Bench, ada: User) -> None:
-    long = ada.says("word " * 200)
-    ada.says("this?", reply_to=long.id)
-    await bench.takes(2)
-    quoted = bench.inbox.texts[1]
-    assert quoted == "> " + ("word " * 100) + " …\nthis?"
-
-
-async def test_a_command_is_alone(bench: Bench, ada: User) -> None:
+async def test_a_command_is_alone_and_knows_what_it_replies_to(bench: Bench, ada: User) -> None:
     first = ada.says("hello")
-    ada.says("/new", reply_to=first.id)
-    await bench.takes(2)
-    assert bench.inbox.texts[1] == "/new"
+    ada.says("/pin", reply_to=first.id)
+    taken = (await bench.takes(2))[1]
+    assert (taken.text, taken.quote) == ("/pin", "hello")
+
+
+async def test_what_is_replied_to_may_be_gone(bench: Bench, ada: User) -> None:
+    first = ada.says("hello")
+    ada.deletes(first)
+    ada.says("what I said", reply_to=first.id)
+    taken = (await bench.takes(2))[1]
+    assert (taken.text, taken.quote) == ("what I said", "")
 
 
 STICKER: dict[str, Any] = {"sticker_items": [{"id": "5", "name": "wave", "format_type": 1}]}

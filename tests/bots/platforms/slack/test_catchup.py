@@ -42,13 +42,14 @@ async def test_a_message_sent_meanwhile_is_taken_after_the_start(life: Life, ada
 
 
 async def test_it_is_the_same_update_live_and_from_history(life: Life, ada: User) -> None:
-    await life.takes_first(lambda: ada.says("one"))
+    shared = {"attachments": [{"is_share": True, "text": "of Grace"}]}
+    await life.takes_first(lambda: ada.says("one", extra=shared))
     await life.takes_first(lambda: ada.says_in(CHANNEL, "two", mention=True))
     async with socketed(life.slack, life.store, life.inbox):
         await life.slack.wait_for(lambda: len(life.inbox.offered) >= 5)
     first = {inbound.update_id: inbound for inbound in life.inbox.taken}
     assert all(offered == first[offered.update_id] for offered in life.inbox.offered)
-    assert len(life.inbox.taken) == 2
+    assert [inbound.quote for inbound in life.inbox.taken] == ["of Grace", ""]
 
 
 async def test_threads_are_read_too(life: Life, ada: User) -> None:

@@ -157,7 +157,6 @@ UNREADABLE: list[tuple[dict[str, Any], str]] = [
         {"extra": {"files": [{"id": "F9", "mode": "tombstone"}]}},
         "[a file that Slack does not show any more]",
     ),
-    ({"extra": {"attachments": [{"is_share": True, "text": "a &lt; b"}]}}, "> a < b"),
 ]
 
 
@@ -168,6 +167,28 @@ async def test_what_has_no_text_is_said_in_words(
     ada.says("", **fields)
     (taken,) = await bench.takes()
     assert (taken.text, taken.attachments) == (read, ())
+
+
+SHARED: dict[str, Any] = {"is_share": True, "text": "a &lt; b"}
+LINKED: dict[str, Any] = {"title": "a page", "text": "of a link"}
+
+
+@pytest.mark.parametrize(
+    ("said", "attachments", "quote"),
+    [
+        ("why?", [SHARED], "a < b"),
+        ("", [SHARED], "a < b"),
+        ("!new", [SHARED], "a < b"),
+        ("both", [SHARED, {"is_msg_unfurl": True, "fallback": "c"}], "a < b\nc"),
+        ("look", [LINKED], ""),
+    ],
+)
+async def test_a_message_that_is_shared_is_quoted(
+    bench: Bench, ada: User, said: str, attachments: list[dict[str, Any]], quote: str
+) -> None:
+    ada.says(said, extra={"attachments": attachments})
+    (taken,) = await bench.takes()
+    assert (taken.text, taken.quote) == (said.replace("!", "/"), quote)
 
 
 async def test_what_cannot_be_read_holds_up_nobody(bench: Bench, ada: User) -> None:

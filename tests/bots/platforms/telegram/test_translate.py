@@ -79,8 +79,7 @@ def test_a_dm_says(fields: dict[str, Any], text: str) -> None:
         ({"text": "Still, go", "entities": entity("text_mention", 0, 5, user=US)}, "go"),
         (command("/new"), "/new"),
         (command("/new@stillhere_bot x"), "/new x"),
-        ({"text": "sure?", "reply_to_message": message(**{"from": US, "text": "yes"})},
-         "> yes\nsure?"),
+        ({"text": "sure?", "reply_to_message": message(**{"from": US, "text": "yes"})}, "sure?"),
         ({"photo": [SEEN], "caption": "@stillhere_bot look",
           "caption_entities": entity("mention", 0, 14)}, "look"),
     ],
@@ -195,21 +194,29 @@ def test_a_sticker_says_its_emoji() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "text"),
+    ("fields", "text", "quote"),
     [
-        ({"text": "why", "reply_to_message": message(text="a\nb")}, "> a\n> b\nwhy"),
-        ({"text": "why", "reply_to_message": message(text="a" * 501)}, f"> {'a' * 500} …\nwhy"),
+        ({"text": "why"}, "why", ""),
+        ({"text": "why", "reply_to_message": message(text="a\nb")}, "why", "a\nb"),
+        ({"text": "why", "reply_to_message": message(**{"from": US, "text": "ours"})},
+         "why", "ours"),
+        ({"text": "why", "reply_to_message": message(photo=[SEEN], caption="a cat")},
+         "why", "a cat"),
         ({"text": "why", "quote": {"text": "only this", "position": 0},
-          "reply_to_message": message(text="all of it, only this")}, "> only this\nwhy"),
+          "reply_to_message": message(text="all of it, only this")}, "why", "only this"),
         ({"text": "why", "reply_to_message": message(location=PLACE)},
-         "> [location: 52.5, 13.4]\nwhy"),
-        ({"photo": [SEEN], "reply_to_message": message(text="show me")}, "> show me"),
-        (command("/retry") | {"reply_to_message": message(text="a")}, "/retry"),
+         "why", "[location: 52.5, 13.4]"),
+        ({"photo": [SEEN], "reply_to_message": message(text="show me")}, "", "show me"),
+        (command("/pin") | {"reply_to_message": message(text="a")}, "/pin", "a"),
+        ({"text": "hi", "is_topic_message": True, "message_thread_id": 3,
+          "reply_to_message": message(forum_topic_created=TOPIC, text="not said")}, "hi", ""),
     ],
-    ids=["lines", "long", "chosen part", "no text", "photo", "a command stays one"],
+    ids=["nothing", "lines", "ours", "caption", "chosen part", "no text", "photo",
+         "a command stays one", "a topic's root"],
 )  # fmt: skip
-def test_what_is_replied_to_is_quoted(fields: dict[str, Any], text: str) -> None:
-    assert told(**fields).text == text
+def test_what_is_replied_to_is_quoted(fields: dict[str, Any], text: str, quote: str) -> None:
+    taken = told(**fields)
+    assert (taken.text, taken.quote) == (text, quote)
 
 
 @pytest.mark.parametrize(
