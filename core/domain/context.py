@@ -1,7 +1,7 @@
 """What the model is shown: a legal conversation out of any log; never reads a body twice."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from datetime import UTC, datetime
 
 import msgspec
@@ -193,19 +193,22 @@ def _paired(view: View, bodies: Bodies) -> list[ChatMessage]:
 
 
 def _in_order(view: View, bodies: Bodies) -> Iterator[ev.Recorded]:
-    """A pin stands where it was pinned, behind what was shown then, though a message that waited
-    is older than it; or in front when what was said there has left. So what comes before it stays
-    as it is."""
+    """A pin stands behind what was the last then, though a message that waited is older than it;
+    where that has left, before what came later. So what comes before it stays as it is."""
     shown = {entry.seq for entry in view.entries}
-    pins = [pin for pin in view.pins if pin.behind not in shown]
+    pins = list(view.pins)
     for entry in view.entries:
-        if entry.kind != "summary":
-            while pins and pins[0].seq < entry.seq:
-                yield _as_event(pins.pop(0))
+        while pins and entry.kind != "summary" and _is_older(pins[0], entry, shown):
+            yield _as_event(pins.pop(0))
         if entry.seq in bodies:
             yield bodies[entry.seq]
-        yield from (_as_event(pin) for pin in view.pins if pin.behind == entry.seq)
+        while any(pin.behind == entry.seq for pin in pins):
+            yield _as_event(pins.pop(0))
     yield from map(_as_event, pins)
+
+
+def _is_older(pin: Pin, entry: Entry, shown: Set[int]) -> bool:
+    return pin.behind not in shown and pin.seq < entry.seq
 
 
 def _as_event(pin: Pin) -> ev.Recorded:
