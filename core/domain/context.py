@@ -194,7 +194,8 @@ def _paired(view: View, bodies: Bodies) -> list[ChatMessage]:
 
 def _in_order(view: View, bodies: Bodies) -> Iterator[ev.Recorded]:
     """A pin stands behind what was the last then, though a message that waited is older than it;
-    where that has left, before what came later. So what comes before it stays as it is."""
+    where that has left, before what came later; and behind all older pins. So what comes before it
+    stays as it is."""
     shown = {entry.seq for entry in view.entries}
     pins = list(view.pins)
     for entry in view.entries:

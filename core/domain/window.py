@@ -35,11 +35,8 @@ def fits(state: SessionState, size: RequestSize, policy: Policy) -> bool:
 
 def _proved(session: Session | None, window: int) -> int:
     """What is left of it by what was refused."""
-    return (
-        min(window, int(session.refused_tokens * FITS))
-        if session and session.refused_tokens
-        else window
-    )
+    refused = session.refused_tokens if session else 0
+    return min(window, int(refused * FITS)) if refused else window
 
 
 def may_fit(size: RequestSize, policy: Policy) -> bool:

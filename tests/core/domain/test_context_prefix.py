@@ -97,3 +97,18 @@ def test_a_message_that_waited_comes_behind_what_was_pinned_meanwhile() -> None:
     after = sends(world)
     assert "my name is Ada" in str(before) and "and be quick" in str(after)
     assert after != before and follows(before, after)
+
+
+def test_a_new_pin_comes_behind_one_whose_place_has_left() -> None:
+    world = World(Policy(busy_mode="queue"))
+    world.says("do it")
+    world.replies("", *calls("look"))
+    world.says("and that")
+    world.pins("my name is Ada")
+    world.command("new")
+    before = sends(world)
+    world.pins("I like tea")
+
+    after = sends(world)
+    assert "I like tea" in str(after)
+    assert follows(before, after)
