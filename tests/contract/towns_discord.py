@@ -110,11 +110,7 @@ class DiscordTown:
         patch.setattr(sdk.KeepAliveHandler, "__init__", begin_soon_worried)
 
     async def fall_silent(self) -> None:
-        """For as long as the connections that are there last."""
-        connected = self._place.gateway.connected
-        self._place.gateway.silent = True
-        await self._place.wait_for(lambda: self._place.gateway.connected < connected)
-        self._place.gateway.silent = False
+        self._place.gateway.fall_silent()
 
     def talks_nonsense(self) -> None:
         self._place.faults.next(ANY, *NONSENSE)

@@ -46,6 +46,7 @@ class Connection:
         self.orders: list[Order] = []
         self.session: Session | None = None
         self.open = True
+        self.silent = False
         self._zlib = zlib.compressobj() if compressed else None
 
     async def send(self, payload: Any) -> None:
@@ -59,7 +60,7 @@ class Connection:
 
 class Gateway:
     """`identifies` and `resumes` count; `refused_intents` close with 4014 who asks for them.
-    While `silent` it takes all and says nothing."""
+    While `silent`, or on a connection that fell silent, it takes all and says nothing."""
 
     def __init__(self, chats: Chats, changes: Changes, is_token: Callable[[str], bool]) -> None:
         self.identifies = 0
@@ -102,6 +103,12 @@ class Gateway:
     def aborts(self) -> None:
         """The sockets are cut; the sessions stay."""
         self._order("abort", None)
+
+    def fall_silent(self) -> None:
+        """On the connections that are there, for as long as they last."""
+        with self._changes.lock:
+            for connection in self._connections:
+                connection.silent = True
 
     def forgets(self) -> None:
         """No session can be resumed."""
@@ -157,17 +164,21 @@ class Gateway:
         session = connection.session
         unsent = session is not None and session.sent < len(session.events)
         aborts = any(kind == "abort" for kind, _ in connection.orders)
-        return aborts if self.silent else unsent or bool(connection.orders)
+        return aborts if self._is_silent(connection) else unsent or bool(connection.orders)
 
     def _news(self, connection: Connection) -> list[Order]:
         """Events before orders: what was said before an end is said."""
         with self._changes.lock:
             news: list[Order] = []
-            if (session := connection.session) and not self.silent:
+            silent = self._is_silent(connection)
+            if (session := connection.session) and not silent:
                 news = [("send", event) for event in session.events[session.sent :]]
                 session.sent = len(session.events)
             orders, connection.orders = connection.orders, []
-        return news + [order for order in orders if order[0] == "abort" or not self.silent]
+        return news + [order for order in orders if order[0] == "abort" or not silent]
+
+    def _is_silent(self, connection: Connection) -> bool:
+        return self.silent or connection.silent
 
     async def _read(self, connection: Connection) -> None:
         """A client that closes with 1000 or 1001 gives up its session."""
