@@ -60,14 +60,12 @@ class Friend:
 
 async def last_shown(ai: OpenAIStandIn) -> str:
     """What the model was shown for its last answer; a summary may be under way behind it."""
-    for_answers: list[dict[str, Any]] = []
 
-    def seen() -> bool:
-        for_answers[:] = [r for r in ai.requests if not sums_up(r)]
-        return bool(for_answers)
+    def for_answers() -> list[dict[str, Any]]:
+        return [request for request in ai.requests if not sums_up(request)]
 
-    await until(seen)
-    return "\n".join(text_of(m.get("content") or "") for m in for_answers[-1]["messages"])
+    await until(lambda: bool(for_answers()))
+    return "\n".join(text_of(m.get("content") or "") for m in for_answers()[-1]["messages"])
 
 
 def sums_up(request: dict[str, Any]) -> bool:
