@@ -14,8 +14,9 @@ from structlog.testing import capture_logs
 
 from benchmarks.company import CHAT, Friend, Library, Mouth
 from benchmarks.filling import sql_store
-from bots.app import Ground, Service
+from bots.app import Service
 from bots.clock import SystemClock
+from bots.ground import Ground
 from bots.settings import Settings
 from core.domain.events import CompactionStarted, TurnFinished
 from core.domain.state import SessionState

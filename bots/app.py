@@ -2,29 +2,27 @@
 
 import asyncio
 from collections.abc import Awaitable, Mapping
-from contextlib import suppress
-from typing import Any, Literal
 
-import msgspec
 import structlog
 
 from bots.bookmarks import StoredBookmarks
 from bots.clock import claim_code, short_id
-from bots.metrics import Reading, metrics_route
+from bots.ground import Ground, build_adapters
+from bots.metrics import metrics_route
 from bots.model import build_model, build_summary_model, build_transcriber, chosen
-from bots.platforms import Adapter, Platform, Site
-from bots.settings import Settings
+from bots.platforms import Adapter, Site
+from bots.status import Status
 from bots.web import Server, make_server
 from core import commands as commands_package
 from core import tools as tools_package
 from core.commands.base import Command
 from core.domain.messages import Inbound
-from core.errors import ConfigurationError, StorageError
+from core.errors import StorageError
 from core.files.reader import FileReader
 from core.models.demo import DemoModel
 from core.models.litellm import LiteLLMModel
 from core.plugins import discover
-from core.ports import Channel, Clock, Model, Store, Tool
+from core.ports import Channel, Tool
 from core.runtime.access import Access
 from core.runtime.admission import Admission
 from core.runtime.agent import Agent
@@ -48,62 +46,16 @@ from storage.quarantine import QuarantineFolder
 FLUSH_SECONDS = 3.0
 """What is left of a PaaS's 30 seconds for the outbox, after 20 for the turns."""
 TIMER_SECONDS = 1.0
-LEASE_SECONDS = 15.0
-"""How long a session stays with a process that says nothing; renewed at a third of it."""
 QUIET_SECONDS = 0.1
-WRITE_SECONDS = 3.0
-"""A host's own patience with a health check is seldom longer than five."""
 CLAIM_LEASES = 2
 """How many times longer a message on its way stays claimed: a slow platform needs that."""
 SIGN_SECONDS = 60.0
 """How often it is written down how it stands with each platform, for ``doctor``."""
-SIGNS_FACT = "signs of "
 
 AUDIT_SECONDS = 60.0
 """How often it is looked whether every message taken is accounted for."""
 
 log = structlog.get_logger(__name__)
-
-
-class Ground(msgspec.Struct, frozen=True, kw_only=True):
-    """What the service stands on; tests bring their own."""
-
-    settings: Settings
-    environment: Mapping[str, str]
-    store: Store
-    platforms: Mapping[str, Platform]
-    clock: Clock
-    model: Model | None = None
-    """None: as the settings say."""
-    tools: Mapping[str, Tool] | None = None
-    """None: those of ``core.tools``."""
-    lease: float = LEASE_SECONDS
-
-
-def build_adapters(
-    platforms: Mapping[str, Platform], environment: Mapping[str, str], site: Site
-) -> dict[str, Adapter]:
-    """Of the platforms that are set up. Raises ConfigurationError with every fault of every
-    platform, one a line, or when there is none to talk by."""
-    adapters: dict[str, Adapter] = {}
-    faults: list[str] = []
-    for name, platform in platforms.items():
-        try:
-            adapter = platform.build(platform.given(environment), site)
-        except ConfigurationError as error:
-            faults.append(str(error))
-            continue
-        if adapter is not None:
-            adapters[name] = adapter
-    if faults:
-        raise ConfigurationError("\n".join(faults))
-    if not adapters:
-        first = " or ".join(p.variables[0].name for p in platforms.values() if p.variables)
-        raise ConfigurationError(
-            f"no platform is set up: set {first} (see .env.example), "
-            "or talk in the terminal with `stillhere chat`"
-        )
-    return adapters
 
 
 class Service:
@@ -160,16 +112,16 @@ class Service:
         jobs = Jobs(self._sessions, self._recovery, self._store, self._clock, self._working)
         self._keeper = Ticker(((jobs.renew_leases, ground.lease / 3),))
         self._audit = Audit(self._store)
+        self.status = Status(self._store, self.adapters, self._audit, self._clock)
         self._ticker = Ticker(
             (
                 (jobs.fire_due, TIMER_SECONDS),
                 (jobs.take_up_abandoned, ground.lease / 3),
-                (self._write_signs, SIGN_SECONDS),
+                (self.status.write_signs, SIGN_SECONDS),
                 (self._audit.look, AUDIT_SECONDS),
             )
         )
         self._tasks: list[asyncio.Task[None]] = []
-        self._life: Literal["starting", "running", "stopping"] = "starting"
 
     def _build_adapters(self, commands: Mapping[str, Command]) -> dict[str, Adapter]:
         ground = self._ground
@@ -211,7 +163,7 @@ class Service:
         self._ticker.start()
         for adapter in self.adapters.values():
             await adapter.start()
-        self._life = "running"
+        self.status.life = "running"
         choice = chosen(self._ground.settings, self._ground.environment)
         log.info("ready", platforms=sorted(self.adapters), model=self.model.name, why=choice.why)
 
@@ -226,7 +178,7 @@ class Service:
 
     async def stop(self) -> None:
         """Stops taking, lets turns finish, stores where the rest stood, flushes the outbox."""
-        self._life = "stopping"
+        self.status.life = "stopping"
         for adapter in self.adapters.values():
             await adapter.stop()
         self._ticker.stop()
@@ -238,7 +190,7 @@ class Service:
         await self._last_write(self._delivery.drain(FLUSH_SECONDS))
         await self._last_write(self._sessions.save_snapshots())
         await self._aside.finish(FLUSH_SECONDS)
-        await self._last_write(self._write_signs())
+        await self._last_write(self.status.write_signs())
         for adapter in self.adapters.values():
             await adapter.close()
         for model in {self.model, self.summary_model}:
@@ -267,57 +219,4 @@ class Service:
 
     def server(self) -> Server:
         routes = [route for adapter in self.adapters.values() for route in adapter.routes]
-        return make_server(self.readiness, [metrics_route(self.reading), *routes])
-
-    async def reading(self) -> Reading:
-        """Raises StorageError, TimeoutError."""
-        async with asyncio.timeout(WRITE_SECONDS):
-            ready, _ = await self.readiness()
-            undelivered = await self._store.undelivered()
-            spent = await self._store.spent_in_all()
-        health = {name: adapter.health() for name, adapter in self.adapters.items()}
-        return Reading(
-            ready=ready,
-            ledger=self._audit.ledger,
-            undelivered=undelivered,
-            health=health,
-            spent=spent,
-        )
-
-    async def readiness(self) -> tuple[bool, dict[str, Any]]:
-        """Whether messages are taken and answered, and if not, why.
-
-        A ledger that does not add up is shown as an alarm, and makes it no less ready: a host that
-        restarts what is not ready, or sends it no more messages, would mend nothing by that.
-        """
-        database = await self._database_word()
-        health = {name: adapter.health() for name, adapter in self.adapters.items()}
-        detail = {
-            "state": self._life,
-            "database": database,
-            "platforms": {name: msgspec.to_builtins(one) for name, one in health.items()},
-            "ledger": {
-                name: {**one.numbers, "balanced": one.balanced}
-                for name, one in self._audit.ledger.items()
-            },
-            "alarms": list(self._audit.alarms),
-        }
-        well = database == "ok" and all(one.ok for one in health.values())
-        return self._life == "running" and well, detail
-
-    async def _database_word(self) -> str:
-        try:
-            async with asyncio.timeout(WRITE_SECONDS):
-                await self._store.set_fact("ready asked", self._clock.now().isoformat())
-                await self._audit.look()
-        except StorageError as error:
-            return f"cannot be written: {error}"
-        except TimeoutError:
-            return f"cannot be written: no answer within {WRITE_SECONDS:.0f} s"
-        return "ok"
-
-    async def _write_signs(self) -> None:
-        for name, adapter in self.adapters.items():
-            signs = msgspec.json.encode(adapter.health()).decode()
-            with suppress(StorageError):
-                await self._store.set_fact(SIGNS_FACT + name, signs)
+        return make_server(self.status.readiness, [metrics_route(self.status.reading), *routes])

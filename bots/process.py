@@ -13,8 +13,9 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from bots.app import Ground, Service
+from bots.app import Service
 from bots.clock import SystemClock
+from bots.ground import Ground
 from bots.web import make_server
 from core.errors import StorageError
 from core.ports import Clock

@@ -7,10 +7,10 @@ from typing import TextIO
 
 import typer
 
-from bots.app import Ground
 from bots.cli.common import database_faults, make_data_folder, prepare
 from bots.cli.environment import environment
 from bots.clock import SystemClock
+from bots.ground import Ground
 from bots.model import chosen
 from bots.platforms import console
 from bots.process import open_store, serve

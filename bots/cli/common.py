@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping
 from typing import TextIO
 
-from bots.app import build_adapters
 from bots.bookmarks import StoredBookmarks
 from bots.cli.environment import environment
+from bots.ground import build_adapters
 from bots.logs import database_secrets, set_up_logs
 from bots.platforms import Platform, Site
 from bots.settings import Settings, read_settings, secrets_of

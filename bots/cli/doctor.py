@@ -10,7 +10,6 @@ import msgspec
 import typer
 
 from bots import platforms as platforms_package
-from bots.app import SIGNS_FACT
 from bots.cli.common import idle_site, prepare
 from bots.cli.environment import environment
 from bots.cli.ledger import account
@@ -18,6 +17,7 @@ from bots.clock import SystemClock
 from bots.model import build_model, chosen
 from bots.platforms import Health, Platform
 from bots.settings import Settings
+from bots.status import SIGNS_FACT
 from core.domain.ledger import Ledger
 from core.domain.messages import ModelReply, ModelRequest, UserMessage
 from core.errors import ConfigurationError, StillhereError

@@ -6,10 +6,10 @@ import sys
 import typer
 
 from bots import platforms as platforms_package
-from bots.app import Ground
 from bots.cli.common import make_data_folder, platform_faults, prepare
 from bots.cli.environment import environment
 from bots.clock import SystemClock
+from bots.ground import Ground
 from bots.platforms import Platform
 from bots.process import run_on
 from bots.settings import Settings

@@ -11,7 +11,8 @@ from typing import Any
 import msgspec
 from starlette.routing import Route
 
-from bots.app import Ground, Service
+from bots.app import Service
+from bots.ground import Ground
 from bots.platforms import Adapter, Health, Platform, Site, Variable
 from bots.settings import Settings
 from core.domain.keys import Address

@@ -203,14 +203,14 @@ async def test_the_claim_code_is_the_same_until_someone_used_it() -> None:
 async def test_readiness_follows_the_life_of_the_service() -> None:
     house = House()
     service = Service(house.ground)
-    ready, detail = await service.readiness()
+    ready, detail = await service.status.readiness()
     assert (ready, detail["state"]) == (False, "starting")
     await service.start()
-    ready, detail = await service.readiness()
+    ready, detail = await service.status.readiness()
     assert (ready, detail["state"], detail["database"]) == (True, "running", "ok")
     assert detail["platforms"]["room"] == msgspec.to_builtins(house.room.health)
     await service.stop()
-    ready, detail = await service.readiness()
+    ready, detail = await service.status.readiness()
     assert (ready, detail["state"]) == (False, "stopping")
 
 
@@ -218,7 +218,7 @@ async def test_it_is_not_ready_while_a_platform_is_not() -> None:
     house = House()
     async with house.lives() as service:
         house.room.health = Health(ok=False, detail="the door is shut; open it")
-        ready, detail = await service.readiness()
+        ready, detail = await service.status.readiness()
     assert ready is False
     assert detail["platforms"]["room"]["detail"] == "the door is shut; open it"
 
@@ -229,10 +229,10 @@ async def test_it_is_not_ready_while_the_database_cannot_be_written_and_is_again
     house.store = cast("Store", store)
     async with house.lives() as service:
         store.broken = {"set_fact"}
-        ready, detail = await service.readiness()
+        ready, detail = await service.status.readiness()
         assert (ready, detail["database"]) == (False, "cannot be written: disk full")
         store.broken = set()
-        assert (await service.readiness())[0] is True
+        assert (await service.status.readiness())[0] is True
 
 
 async def test_a_database_that_does_not_answer_does_not_hang_the_health_check() -> None:
@@ -241,7 +241,7 @@ async def test_a_database_that_does_not_answer_does_not_hang_the_health_check() 
     house.store = cast("Store", store)
     async with house.lives() as service:
         store.hanging = {"set_fact"}
-        ready, detail = await service.readiness()
+        ready, detail = await service.status.readiness()
         store.hanging = set()
     assert (ready, "no answer" in detail["database"]) == (False, True)
 
@@ -273,13 +273,13 @@ async def test_a_message_that_a_session_forgot_is_an_alarm_and_no_reason_to_rest
         await house.room.hears("one")
         await until(lambda: len(script.requests) == 1)
         await house.room.hears("two")
-        ready, detail = await service.readiness()
+        ready, detail = await service.status.readiness()
         numbers = {"accepted": 2, "answered": 0, "failed": 0, "discarded": 0}
         assert detail["ledger"] == {"room": {**numbers, "pending": 2, "balanced": True}}
         assert detail["alarms"] == []
         await forgets(house)
         with capture_logs() as lines:
-            ready, detail = await service.readiness()
+            ready, detail = await service.status.readiness()
         assert detail["ledger"] == {"room": {**numbers, "pending": 1, "balanced": False}}
         assert detail["alarms"] == ["room: UNEQUAL: 1 message is accounted for by nobody"]
         assert ready is True
@@ -306,7 +306,7 @@ async def test_a_scrape_is_told_what_is_in_the_database() -> None:
     async with house.lives() as service:
         await house.room.hears("hello")
         await house.room.sees("hello yourself")
-        reading = await service.reading()
+        reading = await service.status.reading()
     assert reading.ready is True
     assert reading.ledger == {"room": Ledger(accepted=1, answered=1)}
 
@@ -317,7 +317,7 @@ async def test_a_scrape_reads_the_ledger_once() -> None:
     house.store = cast("Store", FaultyStore(journal=journal))
     async with house.lives() as service:
         before = journal.count("ledger")
-        await service.reading()
+        await service.status.reading()
         assert journal.count("ledger") == before + 1
 
 
@@ -330,7 +330,7 @@ async def test_a_ledger_that_cannot_be_read_keeps_nobody_from_an_answer(error: E
     async with house.lives() as service:
         await house.room.hears("hello")
         await house.room.sees("hello yourself")
-        ready, detail = await service.readiness()
+        ready, detail = await service.status.readiness()
         assert ready, detail
 
 
@@ -347,7 +347,7 @@ async def test_one_session_that_breaks_off_unheard_of_stops_no_other_at_a_start(
     house.store = cast("Store", store)
     async with house.lives() as service:
         await house.room.sees("hello yourself")
-        ready, detail = await service.readiness()
+        ready, detail = await service.status.readiness()
         assert ready, detail
 
 
@@ -361,7 +361,7 @@ async def test_a_scrape_fails_soon_while_the_database_is_away(
     async with house.lives() as service:
         setattr(store, how, {"set_fact", "ledger", "undelivered"})
         with pytest.raises(error):
-            await service.reading()
+            await service.status.reading()
         setattr(store, how, set())
 
 

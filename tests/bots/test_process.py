@@ -11,7 +11,7 @@ from datetime import datetime
 import httpx
 import pytest
 
-from bots.app import Ground
+from bots.ground import Ground
 from bots.process import Wait, open_store, run_on
 from bots.web import bind
 from core.errors import ConfigurationError, StorageError

@@ -72,7 +72,7 @@ async def another_life(house: StoredHouse, *, resumes: str = "", asks: str = "")
         await house.room.hears("still there?", user="8")
         await house.room.sees("Bo again")
         await eventually(lambda: at_rest(house))
-        ready, detail = await service.readiness()
+        ready, detail = await service.status.readiness()
         assert ready, detail
     assert "I am Bo" in str(requests[-1])
 
@@ -226,7 +226,7 @@ async def test_a_broken_text_behind_a_sound_snapshot_is_noticed_by_the_turn_that
         await house.room.sees(NOTICE)
         await house.room.hears("hello?")
         await house.room.sees("Ada again")
-        ready, detail = await service.readiness()
+        ready, detail = await service.status.readiness()
         assert ready, detail
     assert len(house.room.said) == 2
     (aside,) = [key for key in await house.keys() if ":aside:" in key]

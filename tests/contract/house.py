@@ -11,7 +11,8 @@ import msgspec
 import uvicorn
 from starlette.applications import Starlette
 
-from bots.app import Ground, Service
+from bots.app import Service
+from bots.ground import Ground
 from bots.platforms import Adapter, Health
 from bots.settings import Settings
 from core.domain.ledger import Ledger

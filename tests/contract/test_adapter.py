@@ -230,7 +230,7 @@ async def test_a_refused_token_ends_it_with_one_line_and_no_further_call(
                 house.clock.minutes_pass()
                 house.clock.passes(seconds=300)
                 await house.clock.sleep(1)
-        ready, detail = await service.readiness()
+        ready, detail = await service.status.readiness()
         assert town.calls() == calls
     assert not ready
     assert town.token_word in str(detail["platforms"])

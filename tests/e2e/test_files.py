@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from bots.app import Ground, Service
+from bots.app import Service
 from bots.clock import SystemClock
+from bots.ground import Ground
 from bots.platforms.telegram import PLATFORM
 from bots.settings import Settings
 from core.files.reader import NO_SPEECH_MODEL

@@ -22,8 +22,8 @@ import msgspec
 from httpx._transports import default as httpx_transport
 from msgspec.structs import replace
 
-from bots.app import Ground
 from bots.cli.common import prepare
+from bots.ground import Ground
 from bots.process import run_on
 from bots.web import bind
 from core.models.litellm import LiteLLMModel, Options

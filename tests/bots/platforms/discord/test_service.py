@@ -7,7 +7,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from bots.app import Ground, Service
+from bots.app import Service
+from bots.ground import Ground
 from bots.platforms.discord import PLATFORM
 from bots.settings import Settings
 from core.domain.ledger import Ledger

@@ -10,7 +10,8 @@ import pytest
 import uvicorn
 from starlette.applications import Starlette
 
-from bots.app import Ground, Service
+from bots.app import Service
+from bots.ground import Ground
 from bots.platforms.slack import PLATFORM
 from bots.settings import Settings
 from core.domain.ledger import Ledger

@@ -13,7 +13,8 @@ import uvicorn
 from starlette.applications import Starlette
 from structlog.testing import capture_logs
 
-from bots.app import Ground, Service
+from bots.app import Service
+from bots.ground import Ground
 from bots.platforms.telegram import PLATFORM
 from bots.platforms.telegram.settings import Settings as Telegram
 from bots.platforms.telegram.webhook import SECRET_HEADER
@@ -297,7 +298,7 @@ async def test_a_revoked_token_is_left_alone_by_all_that_speaks(
         for _ in range(50):
             await town.clock.sleep(30)
         assert len(tg.calls) <= refused + 1
-        ready, detail = await service.readiness()
+        ready, detail = await service.status.readiness()
     assert not ready
     assert "TELEGRAM_BOT_TOKEN" in detail["platforms"]["telegram"]["detail"]
 

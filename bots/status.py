@@ -1,0 +1,85 @@
+"""How it stands with this process, for the host, the operator and Prometheus; it mends nothing."""
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, Literal
+
+import msgspec
+
+from bots.metrics import Reading
+from bots.platforms import Adapter
+from core.errors import StorageError
+from core.ports import Clock, Store
+from scheduler.audit import Audit
+
+WRITE_SECONDS = 3.0
+"""A host's own patience with a health check is seldom longer than five."""
+SIGNS_FACT = "signs of "
+
+
+class Status:
+    """``life`` is where the process is in its own."""
+
+    def __init__(
+        self, store: Store, adapters: Mapping[str, Adapter], audit: Audit, clock: Clock
+    ) -> None:
+        self.life: Literal["starting", "running", "stopping"] = "starting"
+        self._store = store
+        self._adapters = adapters
+        self._audit = audit
+        self._clock = clock
+
+    async def reading(self) -> Reading:
+        """Raises StorageError, TimeoutError."""
+        async with asyncio.timeout(WRITE_SECONDS):
+            ready, _ = await self.readiness()
+            undelivered = await self._store.undelivered()
+            spent = await self._store.spent_in_all()
+        health = {name: adapter.health() for name, adapter in self._adapters.items()}
+        return Reading(
+            ready=ready,
+            ledger=self._audit.ledger,
+            undelivered=undelivered,
+            health=health,
+            spent=spent,
+        )
+
+    async def readiness(self) -> tuple[bool, dict[str, Any]]:
+        """Whether messages are taken and answered, and if not, why.
+
+        A ledger that does not add up is shown as an alarm, and makes it no less ready: a host that
+        restarts what is not ready, or sends it no more messages, would mend nothing by that.
+        """
+        database = await self._database_word()
+        health = {name: adapter.health() for name, adapter in self._adapters.items()}
+        detail = {
+            "state": self.life,
+            "database": database,
+            "platforms": {name: msgspec.to_builtins(one) for name, one in health.items()},
+            "ledger": {
+                name: {**one.numbers, "balanced": one.balanced}
+                for name, one in self._audit.ledger.items()
+            },
+            "alarms": list(self._audit.alarms),
+        }
+        well = database == "ok" and all(one.ok for one in health.values())
+        return self.life == "running" and well, detail
+
+    async def _database_word(self) -> str:
+        try:
+            async with asyncio.timeout(WRITE_SECONDS):
+                await self._store.set_fact("ready asked", self._clock.now().isoformat())
+                await self._audit.look()
+        except StorageError as error:
+            return f"cannot be written: {error}"
+        except TimeoutError:
+            return f"cannot be written: no answer within {WRITE_SECONDS:.0f} s"
+        return "ok"
+
+    async def write_signs(self) -> None:
+        """For ``doctor``, which runs in another process."""
+        for name, adapter in self._adapters.items():
+            signs = msgspec.json.encode(adapter.health()).decode()
+            with suppress(StorageError):
+                await self._store.set_fact(SIGNS_FACT + name, signs)
