@@ -1,0 +1,59 @@
+"""What the core asks of the outside world; promises only, no behaviour.
+
+All times are UTC. Every method raises what it names and nothing else.
+"""
+
+from core.domain.outputs import AccessGrant, InboxId, Outcome, Timer
+from core.ports.delivery import Channel, Claimed, Outbox, Pace, Paces, PreviewState
+from core.ports.outside import Clock, Model, OnText, Tool, ToolContext, ToolOutput, Transcriber
+from core.ports.sessions import (
+    Artifact,
+    Commit,
+    Lease,
+    Platforms,
+    Quarantine,
+    RawHead,
+    RawLogs,
+    RawRow,
+    SessionStore,
+    Stored,
+    StreamInfo,
+)
+from core.ports.store import Directory, Files, Spending, Store, Timers, Unowed
+
+__all__ = [
+    "AccessGrant",
+    "Artifact",
+    "Channel",
+    "Claimed",
+    "Clock",
+    "Commit",
+    "Directory",
+    "Files",
+    "InboxId",
+    "Lease",
+    "Model",
+    "OnText",
+    "Outbox",
+    "Outcome",
+    "Pace",
+    "Paces",
+    "Platforms",
+    "PreviewState",
+    "Quarantine",
+    "RawHead",
+    "RawLogs",
+    "RawRow",
+    "SessionStore",
+    "Spending",
+    "Store",
+    "Stored",
+    "StreamInfo",
+    "Timer",
+    "Timers",
+    "Tool",
+    "ToolContext",
+    "ToolOutput",
+    "Transcriber",
+    "Unowed",
+]
