@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from core.errors import ConflictError, DuplicateError, IllegalEventError, LeaseLostError
-from core.ports import AccessGrant, Commit, InboxId, Lease
+from core.ports import AccessGrant, Commit, InboxId
 from storage.codec import micros
 
 
@@ -60,7 +60,7 @@ def _advance(head: Head, commit: Commit) -> Head:
     for place, recorded in enumerate(commit.log, commit.expected_seq + 1):
         if recorded.seq != place:
             raise IllegalEventError(f"{commit.key}: event {recorded.seq} in the place of {place}")
-    owner, until = _lease(head, commit.lease, micros(commit.at), commit.key)
+    owner, until = _lease(head, commit)
     return Head(
         seq=head.seq + len(commit.log),
         session_id=commit.session_id,
@@ -73,12 +73,15 @@ def _advance(head: Head, commit: Commit) -> Head:
     )
 
 
-def _lease(head: Head, lease: Lease | None, now: int, key: str) -> tuple[str, int]:
+def _lease(head: Head, commit: Commit) -> tuple[str, int]:
+    """Whose it is afterwards, and until when; nobody's where it is let go."""
+    lease, now = commit.lease, micros(commit.at)
     if lease is None:
         return head.owner, head.lease_until
-    if head.owner not in ("", lease.owner) and head.lease_until > now:
-        raise LeaseLostError(f"{key}: {head.owner} runs it")
-    return lease.owner, micros(lease.until)
+    if head.owner != lease.owner and (lease.held or (head.owner and head.lease_until > now)):
+        raise LeaseLostError(f"{commit.key}: {head.owner or 'nobody'} runs it")
+    until = micros(lease.until)
+    return (lease.owner, until) if until > now else ("", 0)
 
 
 def _granted(

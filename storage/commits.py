@@ -10,6 +10,7 @@ from core.ports import InboxId, Outcome
 from storage.checks import Ground, Head
 from storage.engine import DialectName, insert, json_list, json_rows, upsert
 from storage.ledger import Moves, adding, settled_id
+from storage.listening import Telling, news_of
 from storage.rows import Prepared, Row
 from storage.spending import Bills
 from storage.tables import access, artifacts, events, inbox, outbox, snapshots, streams, timers
@@ -22,7 +23,8 @@ Failed = Sequence[tuple[str, str]]
 class Commits:
     """Built once: what is the same in every transaction is made beforehand."""
 
-    def __init__(self, dialect: DialectName) -> None:
+    def __init__(self, dialect: DialectName, telling: Telling | None = None) -> None:
+        self._telling = telling or Telling(dialect)
         of_key = streams.c.key.in_(json_rows(dialect, "keys", str))
         of_id = sa.tuple_(inbox.c.platform, inbox.c.account, inbox.c.update_id)
         self._heads = (
@@ -75,6 +77,7 @@ class Commits:
         for platform, key in failed:
             moves.move(platform, key, "failed")
         self._write_counts(connection, moves, stored)
+        self._telling.tell(connection, news_of(ground, stored))
         return [error or ids[one.commit.key] for one, error in zip(work, errors, strict=True)]
 
     def _look(

@@ -12,7 +12,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, SQLAlchemyError
 
 from core.errors import StillhereError, StorageError, UnstorableError
-from core.ports import Platforms
+from core.ports import Hear, Platforms
 
 T = TypeVar("T")
 Work = Callable[[sa.Connection], T]
@@ -55,6 +55,10 @@ class Database(Protocol):
         ...
 
     async def read(self, work: Work[T]) -> T: ...
+
+    async def listen(self, hear: Hear, sender: str) -> None:
+        """As ``core.ports.Notifications.listen``, but for what ``sender`` sends."""
+        ...
 
     async def backup(self, tag: str) -> Path | None:
         """A verified copy beside the file, of mode 0600; None where there is no file."""

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import date, datetime
 from itertools import islice
 
@@ -18,8 +18,10 @@ from core.ports import (
     AccessGrant,
     Claimed,
     Commit,
+    Hear,
     InboxId,
     Lease,
+    Notification,
     Platforms,
     PreviewState,
     RawHead,
@@ -33,6 +35,7 @@ from storage.checks import Ground, Head
 from storage.codec import Codec, EventRow, clean, micros, moment, snapshot
 from storage.files import sha_of
 from storage.ledger import Moves, added_up, counted, settled_id
+from storage.listening import news_of
 from storage.raw import SNAPSHOT
 from storage.reads import these, whole_log
 from storage.rows import Prepared, Row, claimed, prepare, preview_claimed, preview_row, timer
@@ -60,6 +63,8 @@ class MemoryStore:
         self._artifacts: dict[str, str] = {}
         self._facts: dict[str, str] = {}
         self._files: dict[str, bytes] = {}
+        self._leases: dict[str, Lease] = {}
+        self._hearers: list[Hear] = []
         self._spending = SpendingInMemory()
         self._closed = False
 
@@ -96,8 +101,11 @@ class MemoryStore:
     async def commit(self, commit: Commit) -> int:
         prepared = prepare(commit, self._codec)
         await self._turn()
+        self._ground.before = {commit.key: self._ground.heads.get(commit.key, Head())}
         self._ground.admit(prepared.commit)
-        return self._store(prepared)
+        number = self._store(prepared)
+        self._tell(news_of(self._ground, [prepared]))
+        return number
 
     def _store(self, prepared: Prepared) -> int:
         key = prepared.commit.key
@@ -157,6 +165,11 @@ class MemoryStore:
             if head.open_turn and head.lease_until <= micros(now) and _of_key(key, platforms)
         ]
         return tuple(key for _, key in sorted(over, key=lambda one: one[0])[:limit])
+
+    async def untaken(self, keys: tuple[str, ...]) -> frozenset[str]:
+        await self._turn()
+        heads = {key: self._ground.heads.get(key, Head()) for key in keys}
+        return frozenset(key for key, head in heads.items() if head.open_turn and not head.owner)
 
     async def streams(self, prefix: str = "", limit: int = 1000) -> tuple[StreamInfo, ...]:
         await self._turn()
@@ -406,6 +419,35 @@ class MemoryStore:
     async def set_fact(self, name: str, value: str) -> None:
         await self._turn()
         self._facts[clean(name)] = clean(value)
+
+    async def take_lease(self, name: str, lease: Lease, now: datetime) -> bool:
+        await self._turn()
+        there = self._leases.get(name)
+        if there is not None and there.owner != lease.owner and there.until > now:
+            return False
+        self._leases[name] = lease
+        return True
+
+    async def release(self, name: str, owner: str) -> None:
+        await self._turn()
+        there = self._leases.get(name)
+        if there is not None and there.owner == owner:
+            del self._leases[name]
+            self._tell([Notification("lease", name)])
+
+    async def listen(self, hear: Hear) -> None:
+        """Of all that is stored: who shares it has no name."""
+        self._hearers.append(hear)
+        try:
+            hear(Notification("all"))
+            await asyncio.Event().wait()
+        finally:
+            self._hearers.remove(hear)
+
+    def _tell(self, news: Iterable[Notification]) -> None:
+        for one in news:
+            for hear in tuple(self._hearers):
+                hear(one)
 
     async def ledger(self) -> dict[str, Ledger]:
         await self._turn()

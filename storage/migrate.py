@@ -28,7 +28,9 @@ class Revisions(msgspec.Struct, frozen=True):
     names: tuple[str, ...]
 
 
-OURS = Revisions(Path(__file__).with_name("migrations"), ("0001", "0002", "0003", "0004", "0005"))
+OURS = Revisions(
+    Path(__file__).with_name("migrations"), ("0001", "0002", "0003", "0004", "0005", "0006")
+)
 
 
 async def open_database(url: str, *, read_only: bool = False) -> Database:

@@ -8,7 +8,9 @@ import asyncpg
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from core.errors import ConfigurationError
+from core.ports import Hear
 from storage.engine import DialectName, T, Work, storage_errors, transact
+from storage.listening import Listener
 from storage.url import PostgresUrl
 
 POOL_SIZE = 5
@@ -20,9 +22,9 @@ _WRONG_ADDRESS = (
 
 
 class PostgresDatabase:
-    def __init__(self, engine: AsyncEngine, notes: tuple[str, ...]) -> None:
+    def __init__(self, engine: AsyncEngine, url: PostgresUrl) -> None:
         self._engine = engine
-        self._notes = notes
+        self._url = url
 
     @property
     def dialect(self) -> DialectName:
@@ -34,7 +36,7 @@ class PostgresDatabase:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        return self._notes
+        return self._url.notes
 
     @property
     def folder(self) -> Path | None:
@@ -47,6 +49,9 @@ class PostgresDatabase:
 
     async def read(self, work: Work[T]) -> T:
         return await self.write(work)
+
+    async def listen(self, hear: Hear, sender: str) -> None:
+        await Listener(self._url, sender).run(hear)
 
     async def backup(self, tag: str) -> Path | None:
         return None
@@ -73,7 +78,7 @@ async def open_postgres(
         json_serializer=_as_it_is,
         json_deserializer=_as_it_is,
     )
-    database = PostgresDatabase(engine, url.notes)
+    database = PostgresDatabase(engine, url)
     try:
         with storage_errors(asyncpg.PostgresError, asyncpg.InterfaceError):
             async with engine.connect():

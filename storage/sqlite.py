@@ -20,6 +20,7 @@ from sqlalchemy import event
 from sqlalchemy.pool import StaticPool
 
 from core.errors import ConfigurationError, StorageError
+from core.ports import Hear
 from storage.engine import DialectName, T, Work, storage_errors, transact
 from storage.url import SqliteUrl
 
@@ -148,6 +149,10 @@ class SqliteDatabase:
                 yield reader
             finally:
                 self._readers.append(reader)
+
+    async def listen(self, hear: Hear, sender: str) -> None:
+        """Nobody else has it open for writing."""
+        await asyncio.Event().wait()
 
     async def backup(self, tag: str) -> Path | None:
         with storage_errors(sqlite3.Error):

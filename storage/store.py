@@ -16,7 +16,9 @@ from core.ports import (
     AccessGrant,
     Claimed,
     Commit,
+    Hear,
     Lease,
+    Notification,
     Platforms,
     PreviewState,
     RawHead,
@@ -32,6 +34,8 @@ from storage.codec import Codec, clean, micros
 from storage.commits import Commits
 from storage.engine import Database, json_list, json_rows, upsert
 from storage.files import FOLDER, FolderShelf, Shelf, TableShelf
+from storage.leases import Leases
+from storage.listening import Telling
 from storage.migrate import bring_up, open_database, require_current
 from storage.rows import Row, prepare
 from storage.tables import facts, streams, timers
@@ -51,7 +55,9 @@ class SqlStore:
         self.backup = backup
         self._database = database
         self._codec = codec or Codec()
-        self._commits = Commits(database.dialect)
+        self._telling = Telling(database.dialect)
+        self._leases = Leases(database.dialect)
+        self._commits = Commits(database.dialect, self._telling)
         self._asides = Asides(self._commits)
         self._writer = Writer(database, last=self._commits.apply)
         self._shelf: Shelf = (
@@ -124,6 +130,13 @@ class SqlStore:
         return await self._read(
             lambda connection: reads.abandoned(connection, now, limit, platforms)
         )
+
+    async def untaken(self, keys: tuple[str, ...]) -> frozenset[str]:
+        untaken = sa.select(streams.c.key).where(
+            self._of_keys, streams.c.open_turn, streams.c.owner == ""
+        )
+        wanted = {"keys": json_list([key] for key in keys)}
+        return await self._read(lambda link: frozenset(link.execute(untaken, wanted).scalars()))
 
     async def streams(self, prefix: str = "", limit: int = 1000) -> tuple[StreamInfo, ...]:
         return await self._read(lambda connection: reads.infos(connection, prefix, limit))
@@ -243,6 +256,19 @@ class SqlStore:
 
     async def spent_in_all(self) -> dict[str, Usage]:
         return await self._read(spending.in_all)
+
+    async def take_lease(self, name: str, lease: Lease, now: datetime) -> bool:
+        return await self._write(lambda link: self._leases.take(link, name, lease, now))
+
+    async def release(self, name: str, owner: str) -> None:
+        def let_go(connection: sa.Connection) -> None:
+            if self._leases.release(connection, name, owner):
+                self._telling.tell(connection, [Notification("lease", name)])
+
+        await self._write(let_go)
+
+    async def listen(self, hear: Hear) -> None:
+        await self._database.listen(hear, self._telling.sender)
 
     async def keep_file(self, data: bytes) -> str:
         self._require_open()

@@ -208,6 +208,17 @@ access = sa.Table(
 _owner = access.c.role == sa.literal_column("'owner'")
 sa.Index("access_owner", access.c.role, unique=True, sqlite_where=_owner, postgresql_where=_owner)
 
+leases = sa.Table(
+    "leases",
+    metadata,
+    sa.Column("name", sa.Text, primary_key=True),
+    _text("owner"),
+    _number("epoch"),
+    _number("lease_until"),
+    sqlite_with_rowid=False,
+)
+"""Of what is no session, such as a bot's token. ``epoch`` counts how often it changed hands."""
+
 artifacts = sa.Table(
     "artifacts",
     metadata,

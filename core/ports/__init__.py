@@ -9,7 +9,9 @@ from core.ports.outside import Clock, Model, OnText, Tool, ToolContext, ToolOutp
 from core.ports.sessions import (
     Artifact,
     Commit,
+    Hear,
     Lease,
+    Notification,
     Platforms,
     Quarantine,
     RawHead,
@@ -19,7 +21,16 @@ from core.ports.sessions import (
     Stored,
     StreamInfo,
 )
-from core.ports.store import Directory, Files, Spending, Store, Timers, Unowed
+from core.ports.store import (
+    Directory,
+    Files,
+    Leases,
+    Notifications,
+    Spending,
+    Store,
+    Timers,
+    Unowed,
+)
 
 __all__ = [
     "AccessGrant",
@@ -30,9 +41,13 @@ __all__ = [
     "Commit",
     "Directory",
     "Files",
+    "Hear",
     "InboxId",
     "Lease",
+    "Leases",
     "Model",
+    "Notification",
+    "Notifications",
     "OnText",
     "Outbox",
     "Outcome",

@@ -1,8 +1,8 @@
 """Where sessions are kept: the unit of work, the logs and their leases; promises only."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import msgspec
 
@@ -17,10 +17,29 @@ Platforms = frozenset[str] | None
 
 
 class Lease(msgspec.Struct, frozen=True):
-    """The right of ``owner`` (one process) to run a session until a point in time."""
+    """The right of ``owner`` (one run of one process) to something until a point in time. One that
+    is over by the time of its commit lets go.
+
+    ``held``: it is the owner's already, and must not have been another's since, whether its time is
+    over or not. So a process that slept past its lease can store nothing of what it did in it.
+    """
 
     owner: str
     until: datetime
+    held: bool = False
+
+
+class Notification(msgspec.Struct, frozen=True):
+    """What another process did: «turn», one is open that nobody runs; «session», that one went on,
+    though its lease is not of who stored it; «lease», the one of that name was let go. «all»:
+    whatever it was, it may have been missed."""
+
+    kind: Literal["turn", "session", "lease", "all"]
+    name: str = ""
+
+
+Hear = Callable[[Notification], None]
+"""It is called in the loop's thread, and must not block."""
 
 
 class Artifact(msgspec.Struct, frozen=True):
@@ -38,7 +57,8 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
     none, None for whichever is there. ``settled`` gives inbox rows their outcome, the row of
     ``inbox`` included; a row is pending until then. ``owed`` is how many messages of its user the
     session still has to answer after ``log``. With a ``lease`` the session is taken, or kept, for
-    its owner; with None the lease stays as it is, and it is let go when ``open_turn`` is False.
+    its owner, or let go; with None the lease stays as it is, and it is let go when ``open_turn`` is
+    False. A session with an open turn that was let go is for any process to take.
     ``snapshot`` is the state after ``log``, to be cached. What was ``spent`` is added to what was
     before; a mark that is there already stays.
     """
@@ -139,8 +159,9 @@ class SessionStore(RawLogs, Protocol):
         DuplicateError if the inbox row is there already; ConflictError if the log is not at
         ``expected_seq``, or is another than ``stream``, or an owner is granted while another one
         exists; LeaseLostError if a ``lease`` is asked for while another owner's is not over at
-        ``commit.at``; UnstorableError if the database never takes what is in it. StorageError when
-        the database failed: then it is not known whether the commit is there; load and look.
+        ``commit.at``, or one that is ``held`` is not the owner's any more; UnstorableError if the
+        database never takes what is in it. StorageError when the database failed: then it is not
+        known whether the commit is there; load and look.
         """
         ...
 
@@ -153,6 +174,11 @@ class SessionStore(RawLogs, Protocol):
         self, now: datetime, limit: int = 100, platforms: Platforms = None
     ) -> tuple[str, ...]:
         """Keys with an open turn whose lease is over, or that never had one; longest over first."""
+        ...
+
+    async def untaken(self, keys: tuple[str, ...]) -> frozenset[str]:
+        """Of these, the keys with an open turn that was let go, or that nobody ever took: whoever
+        takes it need not ask what a crash did to it."""
         ...
 
     async def streams(self, prefix: str = "", limit: int = 1000) -> tuple[StreamInfo, ...]:

@@ -12,7 +12,7 @@ from core.domain.messages import Usage
 from core.domain.outputs import AccessGrant, Timer
 from core.domain.spending import Meter, Spent
 from core.ports.delivery import Outbox
-from core.ports.sessions import Platforms, SessionStore
+from core.ports.sessions import Hear, Lease, Platforms, SessionStore
 
 
 class Timers(Protocol):
@@ -96,7 +96,30 @@ class Files(Protocol):
         ...
 
 
-class Store(SessionStore, Outbox, Timers, Directory, Spending, Files, Protocol):
+class Leases(Protocol):
+    """Of what one process at a time may do, such as taking the messages of a bot. Raises
+    StorageError."""
+
+    async def take_lease(self, name: str, lease: Lease, now: datetime) -> bool:
+        """Takes it, or keeps it, for the owner; False while another's is not over."""
+        ...
+
+    async def release(self, name: str, owner: str) -> None:
+        """Lets it go, if it is the owner's; who waits for it is told."""
+        ...
+
+
+class Notifications(Protocol):
+    async def listen(self, hear: Hear) -> None:
+        """Until it is cancelled: tells what other processes do, soon after it is on disk. It is a
+        convenience, that nothing may rest on: some are lost while the database is away. Never
+        raises."""
+        ...
+
+
+class Store(
+    SessionStore, Outbox, Timers, Directory, Spending, Files, Leases, Notifications, Protocol
+):
     """One database behind all of them, so that a commit can span them."""
 
     async def close(self) -> None: ...

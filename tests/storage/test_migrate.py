@@ -180,7 +180,7 @@ async def test_the_counts_can_be_taken_back_and_made_anew(empty_url: str, first:
     await database.write(_take_back)
     assert await database.read(_shape) == before
     assert after.keys() - before.keys() == {
-        *("ledger", "files"),
+        *("ledger", "files", "leases"),
         *("spending", "spending_sums", "spending_marks"),
     }
     await database.write(_fill)

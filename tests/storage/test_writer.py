@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy import event
 
 from core.errors import StorageError, UnstorableError
-from core.ports import Claimed
+from core.ports import Claimed, Hear
 from storage.engine import Database, DialectName
 from storage.migrate import bring_up, open_database
 from storage.store import SqlStore
@@ -29,6 +29,9 @@ class Counted:
         self.transactions = 0
         self.statements: list[str] = []
         self.breaks = False
+
+    async def listen(self, hear: Hear, sender: str) -> None:
+        await self._database.listen(hear, sender)
 
     @property
     def dialect(self) -> DialectName:
