@@ -40,6 +40,7 @@ class Mouth:
     def __init__(self, dice: random.Random) -> None:
         self.channel = PlainText()
         self.routes: tuple[Route, ...] = ()
+        self.intake = ""
         self._dice = dice
         self._ids = count(1)
         self._site: Site | None = None
@@ -70,6 +71,8 @@ class Mouth:
     def _build(self, values: Mapping[str, str], site: Site) -> Adapter | None:
         self._site = site
         return self
+
+    async def open(self) -> None: ...
 
     async def start(self) -> None: ...
 

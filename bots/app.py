@@ -8,6 +8,7 @@ import structlog
 from bots.bookmarks import StoredBookmarks
 from bots.clock import claim_code, short_id
 from bots.ground import Ground, build_adapters
+from bots.intakes import Intakes
 from bots.metrics import metrics_route
 from bots.model import build_model, build_summary_model, build_transcriber, chosen
 from bots.platforms import Adapter, Site
@@ -37,6 +38,7 @@ from core.runtime.recovery import Recovery
 from core.runtime.retrying import insist
 from core.runtime.sessions import Sessions
 from core.runtime.toolbox import Toolbox
+from core.runtime.wakeups import Wakeups
 from scheduler.audit import Audit
 from scheduler.jobs import Jobs
 from scheduler.ticker import Ticker
@@ -75,8 +77,12 @@ class Service:
         self.transcriber = build_transcriber(settings, ground.environment, self._clock)
         policy = settings.policy(self.model.name)
         owner = short_id()
-        holder = Holder(owner, ground.lease)
+        most = 0 if settings.role == "intake" else settings.max_turns
+        holder = Holder(owner, ground.lease, most)
         self._sessions = Sessions(self._store, channels, policy, self._clock, holder)
+        self._intakes = Intakes(
+            self.adapters, self._store, self._clock, holder, takes=settings.role != "worker"
+        )
         self._access = Access(self._store, frozenset(settings.allowed_users))
         folder = settings.stillhere_data / QUARANTINE
         self._aside = aside = Aside(
@@ -109,14 +115,17 @@ class Service:
         self._sessions.subscribe(self._compactor.reconcile)
         self._sessions.subscribe(lambda state: self._delivery.nudge())
         self._recovery = Recovery(self._sessions, self._store, aside, self._clock, self._working)
+        self._sessions.subscribe(self._recovery.reconcile)
+        self._wakeups = Wakeups(
+            self._store, self._sessions, self._recovery.nudge, self._intakes.nudge
+        )
         jobs = Jobs(self._sessions, self._recovery, self._store, self._clock, self._working)
         self._keeper = Ticker(((jobs.renew_leases, ground.lease / 3),))
         self._audit = Audit(self._store)
-        self.status = Status(self._store, self.adapters, self._audit, self._clock)
+        self.status = Status(self._store, self._intakes, self._audit, self._clock)
         self._ticker = Ticker(
             (
                 (jobs.fire_due, TIMER_SECONDS),
-                (jobs.take_up_abandoned, ground.lease / 3),
                 (self.status.write_signs, SIGN_SECONDS),
                 (self._audit.look, AUDIT_SECONDS),
             )
@@ -158,11 +167,13 @@ class Service:
         await insist(self._clock, self._recovery.run)
         self._aside.catch_up()
         await self._audit.look()
-        self._tasks.append(asyncio.create_task(self._delivery.run()))
+        for adapter in self.adapters.values():
+            await insist(self._clock, adapter.open)
+        for work in (self._delivery.run(), self._recovery.keep_at(), self._wakeups.run()):
+            self._tasks.append(asyncio.create_task(work))
         self._keeper.start()
         self._ticker.start()
-        for adapter in self.adapters.values():
-            await adapter.start()
+        await self._intakes.start()
         self.status.life = "running"
         choice = chosen(self._ground.settings, self._ground.environment)
         log.info("ready", platforms=sorted(self.adapters), model=self.model.name, why=choice.why)
@@ -179,8 +190,8 @@ class Service:
     async def stop(self) -> None:
         """Stops taking, lets turns finish, stores where the rest stood, flushes the outbox."""
         self.status.life = "stopping"
-        for adapter in self.adapters.values():
-            await adapter.stop()
+        self._sessions.capacity.closed = True
+        await self._intakes.stop()
         self._ticker.stop()
         seconds = self._ground.settings.drain_seconds
         await asyncio.gather(self._agent.drain(seconds), self._compactor.drain(seconds))

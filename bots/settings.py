@@ -123,6 +123,10 @@ class Settings(BaseSettings):
     durability: Annotated[Durability, BeforeValidator(_lower)] = Field(
         default="sync", description="sync, async or exit"
     )
+    role: Annotated[Literal["all", "intake", "worker"], BeforeValidator(_lower)] = Field(
+        default="all", description="all, intake or worker"
+    )
+    max_turns: int = Field(default=64, ge=1, description="a whole number, 1 or more")
     idle_reset_minutes: float = Field(
         default=1440,
         ge=0,

@@ -1,14 +1,13 @@
 """How it stands with this process, for the host, the operator and Prometheus; it mends nothing."""
 
 import asyncio
-from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Literal
 
 import msgspec
 
+from bots.intakes import Intakes
 from bots.metrics import Reading
-from bots.platforms import Adapter
 from core.errors import StorageError
 from core.ports import Clock, Store
 from scheduler.audit import Audit
@@ -21,12 +20,10 @@ SIGNS_FACT = "signs of "
 class Status:
     """``life`` is where the process is in its own."""
 
-    def __init__(
-        self, store: Store, adapters: Mapping[str, Adapter], audit: Audit, clock: Clock
-    ) -> None:
+    def __init__(self, store: Store, intakes: Intakes, audit: Audit, clock: Clock) -> None:
         self.life: Literal["starting", "running", "stopping"] = "starting"
         self._store = store
-        self._adapters = adapters
+        self._intakes = intakes
         self._audit = audit
         self._clock = clock
 
@@ -36,7 +33,7 @@ class Status:
             ready, _ = await self.readiness()
             undelivered = await self._store.undelivered()
             spent = await self._store.spent_in_all()
-        health = {name: adapter.health() for name, adapter in self._adapters.items()}
+        health = self._intakes.health()
         return Reading(
             ready=ready,
             ledger=self._audit.ledger,
@@ -52,7 +49,7 @@ class Status:
         restarts what is not ready, or sends it no more messages, would mend nothing by that.
         """
         database = await self._database_word()
-        health = {name: adapter.health() for name, adapter in self._adapters.items()}
+        health = self._intakes.health()
         detail = {
             "state": self.life,
             "database": database,
@@ -79,7 +76,7 @@ class Status:
 
     async def write_signs(self) -> None:
         """For ``doctor``, which runs in another process."""
-        for name, adapter in self._adapters.items():
-            signs = msgspec.json.encode(adapter.health()).decode()
+        for name, health in self._intakes.health().items():
+            signs = msgspec.json.encode(health).decode()
             with suppress(StorageError):
                 await self._store.set_fact(SIGNS_FACT + name, signs)

@@ -88,12 +88,6 @@ class Jobs:
         except StorageError as error:
             self._seldom.warn("leases not renewed", error)
 
-    async def take_up_abandoned(self) -> None:
-        try:
-            await self._recovery.run()
-        except StorageError as error:
-            self._seldom.warn("abandoned turns not read", error)
-
 
 def _wish(timer: Timer, now: datetime) -> ask.Input:
     match timer.kind:

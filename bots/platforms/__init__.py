@@ -71,6 +71,16 @@ class Adapter(Protocol):
         """For webhooks; () where there are none."""
         ...
 
+    @property
+    def intake(self) -> str:
+        """A name for the token whose messages one process at a time may take, without the token; ''
+        where any number of processes may, as by webhooks."""
+        ...
+
+    async def open(self) -> None:
+        """Makes sending possible; it asks the platform nothing. Raises StorageError."""
+        ...
+
     async def start(self) -> None:
         """Begins to take messages. It does not fail because the platform is out of reach, or
         refuses us: it goes on trying, or not, and ``health`` says so."""

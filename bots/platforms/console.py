@@ -130,9 +130,13 @@ class Console:
         self._screen = Screen()
         self.channel = ConsoleChannel(self._screen)
         self.routes: tuple[Route, ...] = ()
+        self.intake = ""
         self._reader: asyncio.Task[None] | None = None
         self._last: datetime | None = None
         self._user = getpass.getuser()
+
+    async def open(self) -> None:
+        pass
 
     async def start(self) -> None:
         if self._reader is None:

@@ -24,7 +24,7 @@ from core.domain.room import is_worth_asking
 from core.domain.spending import Limit
 from core.domain.state import SessionState, Turn
 from core.domain.values import clean
-from core.errors import BrokenDataError, StillhereError, UnstorableError
+from core.errors import BrokenDataError, LeaseLostError, StillhereError, UnstorableError
 from core.ports import Artifact
 from core.runtime.gate import Gate
 from core.runtime.outside import Outside
@@ -90,6 +90,8 @@ class Agent:
         with structlog.contextvars.bound_contextvars(key=key, session=session, turn=turn):
             try:
                 await self._loop_or_aside(key, turn)
+            except LeaseLostError as error:
+                log.info("turn is another's by now", error=str(error))
             except Exception:
                 log.exception("turn broke off")
             finally:
@@ -270,7 +272,7 @@ class Agent:
             step=effect.step,
             call_id=effect.call.id,
         )
-        if not await self._tell(state.key, start):
+        if not await self._tell(state.key, start) or not await self._still_ours(state.key, start):
             return
         preview = self._preview(state)
         try:
@@ -289,6 +291,14 @@ class Agent:
             events=done.events,
         )
         await self._tell(state.key, finish, (done.artifact,) if done.artifact else ())
+
+    async def _still_ours(self, key: str, start: ask.StartTool) -> bool:
+        """A process that slept past its lease after it stored the start does not run the call:
+        whoever took the turn up meanwhile has told the model that its outcome is unknown."""
+        asleep = (self._out.clock.now() - start.at).total_seconds()
+        if asleep >= self._out.holder.seconds / 2:
+            await insist(self._out.clock, lambda: self._sessions.renew((key,)))
+        return key in self._sessions.held
 
     async def _tell(self, key: str, wish: ask.Told, artifacts: tuple[Artifact, ...] = ()) -> bool:
         """What happened outside is kept until the database has it: nothing runs on unsaved. What it

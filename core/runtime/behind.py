@@ -143,7 +143,7 @@ class Behind:
 
     async def _put_alone(self, tail: Tail) -> None:
         now = self._clock.now()
-        lease = self._holder.lease(now)
+        lease = self._holder.lease(now, held=True)
         await self._put(tail, replace(together(tail.decided), at=now, lease=lease))
 
     async def _fly(self, key: str, tail: Tail) -> None:

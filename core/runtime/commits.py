@@ -33,6 +33,15 @@ class Extras(msgspec.Struct, frozen=True, kw_only=True):
     artifacts: tuple[Artifact, ...] = ()
 
 
+class Standing(msgspec.Struct, frozen=True):
+    """Between this process and a session: ``stream`` is the log's number; ``held``: the lease is
+    ours; ``room``: we may begin one more turn."""
+
+    stream: int
+    held: bool = False
+    room: bool = True
+
+
 def record(before: SessionState, events: tuple[Event, ...], at: datetime) -> tuple[Recorded, ...]:
     """The events with the numbers that follow the state's."""
     return tuple(Recorded(seq, at, event) for seq, event in enumerate(events, before.seq + 1))
@@ -42,6 +51,14 @@ def is_open(state: SessionState) -> bool:
     """Whether someone has to work on the session; a turn that waits is woken by its timer."""
     at_work = state.turn is not None and state.turn.status != "waiting"
     return at_work or (state.session is not None and state.session.compaction is not None)
+
+
+def _begins(before: SessionState, after: SessionState) -> bool:
+    """Whether there is work after the commit that was not there before it."""
+    if not is_open(before):
+        return True
+    number = before.turn.number if before.turn else 0
+    return after.turn is not None and after.turn.number != number
 
 
 class CommitBuilder:
@@ -58,11 +75,10 @@ class CommitBuilder:
         events: tuple[Event, ...],
         at: datetime,
         extras: Extras,
-        stream: int,
+        standing: Standing,
     ) -> tuple[SessionState, Commit]:
-        """The state after the events, too; ``stream`` is the number of the log before them. Raises
-        IllegalEventError, also for a state that the next start could not believe: it must not be
-        stored."""
+        """The state after the events, too. Raises IllegalEventError, also for a state that the next
+        start could not believe: it must not be stored."""
         log = record(before, events, at)
         after = fold(before, log)
         if unsound := faults(after):
@@ -75,7 +91,7 @@ class CommitBuilder:
             expected_seq=before.seq,
             at=at,
             log=log,
-            stream=stream,
+            stream=standing.stream,
             session_id=after.session.session_id if after.session else "",
             open_turn=is_open(after),
             owed=owed(after),
@@ -86,20 +102,31 @@ class CommitBuilder:
             cleared=tuple(name for name in had if name not in wanted),
             access=out.access,
             artifacts=extras.artifacts,
-            lease=self._lease(before, after, at, extras),
+            lease=self._lease(before, after, at, extras, standing),
             snapshot=after if after.seq // every > before.seq // every else None,
             spent=out.spent,
             marks=out.marks,
         )
 
     def _lease(
-        self, before: SessionState, after: SessionState, at: datetime, extras: Extras
+        self,
+        before: SessionState,
+        after: SessionState,
+        at: datetime,
+        extras: Extras,
+        standing: Standing,
     ) -> Lease | None:
-        if not is_open(after) or (extras.lease == "if opened" and is_open(before)):
+        """None where it stays whose it is, also where nobody has it and we have no room."""
+        if not is_open(after):
             return None
-        if extras.lease == "let go":
-            return Lease(self._holder.owner, at)
-        return self._holder.lease(at)
+        left = _begins(before, after) and not standing.room
+        if extras.lease == "let go" or (left and standing.held):
+            return Lease(self._holder.owner, at, standing.held)
+        if left or not (standing.held or standing.room):
+            return None
+        if extras.lease == "if opened" and is_open(before):
+            return None
+        return self._holder.lease(at, held=standing.held)
 
     def _rows(self, key: str, said: Said) -> tuple[OutboxMessage, ...]:
         channel = self._channels[said.address.platform]

@@ -208,7 +208,7 @@ class Delivery:
         finally:
             self._waiting -= 1
         if placed:
-            await self._send_and_settle(row)
+            await self._send_and_settle(row, began + self._holder.seconds)
         else:
             pause = max(PUT_BACK, self._limiter.blocked_for(row.message.address))
             await self._put_back(row, pause, "no place yet")
@@ -240,9 +240,10 @@ class Delivery:
         log.info("put back", message=row.message.id, why=why, pause=pause)
         await insist(self._clock, lambda: self._outbox.retry(row, again, why))
 
-    async def _send_and_settle(self, row: Claimed) -> None:
+    async def _send_and_settle(self, row: Claimed, until: float) -> None:
+        """``until`` is when its claim is over, in the loop's time."""
         try:
-            platform_id = await self._send(row)
+            platform_id = await self._send(row, until)
         except TransientError as error:
             await self._again(row, error)
         except PermanentError as error:
@@ -270,14 +271,15 @@ class Delivery:
         log.error("message given up", message=row.message.id, error=reason)
         await insist(self._clock, lambda: self._outbox.give_up(row, reason, now))
 
-    async def _send(self, row: Claimed) -> str:
+    async def _send(self, row: Claimed, until: float) -> str:
         channel = self._channels[row.message.address.platform]
         async with asyncio.timeout(self._holder.seconds * SEND_SHARE):
-            return await self._send_now(channel, row)
+            return await self._send_now(channel, row, until)
 
-    async def _send_now(self, channel: Channel, row: Claimed) -> str:
+    async def _send_now(self, channel: Channel, row: Claimed, until: float) -> str:
         message = row.message
         if row.preview_id:
+            _require_claim(until)
             try:
                 await channel.edit(message.address, row.preview_id, message.part)
             except UnknownOutcomeError as error:
@@ -286,6 +288,7 @@ class Delivery:
                 log.info("preview is gone", message=message.id, error=str(error))
             else:
                 return row.preview_id
+        _require_claim(until)
         return await channel.send(message)
 
     async def _again(self, row: Claimed, error: TransientError) -> None:
@@ -298,6 +301,13 @@ class Delivery:
         pause = timedelta(seconds=error.retry_after or growing)
         log.warning("not sent yet", message=message.id, error=str(error), pause=pause.seconds)
         await insist(self._clock, lambda: self._outbox.retry(row, now + pause, str(error)))
+
+
+def _require_claim(until: float) -> None:
+    """A process that slept past its claim sends nothing: the row may be another's by now. Raises
+    TransientError."""
+    if _time() >= until:
+        raise TransientError("its claim was over before it could be sent")
 
 
 def _time() -> float:

@@ -87,9 +87,13 @@ class Preview:
         await self._typing()
         while not self._muted:
             self._resting = True
+            before = clock.now()
             await clock.sleep(TICK)
             self._resting = False
             now = clock.now()
+            if (now - before).total_seconds() >= self._stage.holder.seconds / 2:
+                # The process slept, and the turn may be another's by now.
+                return
             if (self._text and not await self._show()) or self._muted:
                 return
             quiet = (now - typed).total_seconds() >= TYPING_EVERY

@@ -1,6 +1,8 @@
 """Finds turns that nobody works on and takes them up again; it runs none of them itself."""
 
+import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime
 
 import structlog
@@ -12,9 +14,12 @@ from core.errors import BrokenDataError, ConflictError, StorageError, Unstorable
 from core.ports import Clock, SessionStore
 from core.runtime.aside import Aside
 from core.runtime.commits import Extras
+from core.runtime.retrying import Seldom
 from core.runtime.sessions import Sessions
 
-AT_ONCE = 100
+AT_ONCE = 16
+SWEEP = 1.0
+"""Seconds between looks when nothing nudges."""
 
 log = structlog.get_logger(__name__)
 
@@ -30,45 +35,77 @@ class Recovery:
     ) -> None:
         """``working`` tells the keys of the sessions that this process is at work on."""
         self._working = working
+        self._nudged = asyncio.Event()
+        self._seldom = Seldom(clock)
         self._sessions = sessions
         self._store = store
         self._aside = aside
         self._clock = clock
 
+    def nudge(self) -> None:
+        """There may be a turn to take."""
+        self._nudged.set()
+
+    def reconcile(self, state: SessionState) -> None:
+        """Where the last free place is free again, someone may have waited for it."""
+        if self._sessions.room == 1:
+            self.nudge()
+
+    async def keep_at(self) -> None:
+        """Until it is cancelled."""
+        while True:
+            try:
+                await self.run()
+            except StorageError as error:
+                self._seldom.warn("abandoned turns not read", error)
+            except Exception:
+                log.exception("abandoned turns not looked for")
+            with suppress(TimeoutError):
+                async with asyncio.timeout(SWEEP):
+                    await self._nudged.wait()
+            self._nudged.clear()
+
     async def run(self) -> int:
-        """How many were taken up. At start it comes before any message is taken, and then as often
-        as leases last. Raises StorageError."""
+        """How many were tried. At start it comes before any message is taken. It takes no more than
+        there is room for. Raises StorageError."""
         seen: set[str] = set()
-        while keys := await self._next(seen):
+        while (room := min(self._sessions.room, AT_ONCE)) and (
+            keys := await self._next(seen, room)
+        ):
             seen.update(keys)
-            for key in keys:
-                await self._take_up(key)
+            untaken = await self._store.untaken(keys)
+            tries = [self._take_up(key, left=key in untaken) for key in keys]
+            for outcome in await asyncio.gather(*tries, return_exceptions=True):
+                if outcome is not None:
+                    raise outcome
         return len(seen)
 
-    async def _next(self, seen: set[str]) -> tuple[str, ...]:
+    async def _next(self, seen: set[str], room: int) -> tuple[str, ...]:
         """A turn that a task of ours works on is not abandoned, even if its lease ran out while the
         database was away or the machine slept."""
         passed_over = seen | set(self._working())
         found = await self._store.abandoned(
-            self._clock.now(), AT_ONCE + len(passed_over), self._sessions.platforms
+            self._clock.now(), room + len(passed_over), self._sessions.platforms
         )
-        return tuple(key for key in found if key not in passed_over)
+        return tuple(key for key in found if key not in passed_over)[:room]
 
-    async def _take_up(self, key: str) -> None:
+    async def _take_up(self, key: str, *, left: bool) -> None:
         """Whatever is the matter with one session, the others are taken up. Raises StorageError."""
         try:
-            await self._try_to_take_up(key)
+            await self._try_to_take_up(key, left=left)
         except StorageError:
             raise
         except Exception:
             log.exception("turn not taken up", key=key)
 
-    async def _try_to_take_up(self, key: str) -> None:
+    async def _try_to_take_up(self, key: str, *, left: bool) -> None:
+        """One that was left to us was not broken off by anybody."""
+
         def decision(state: SessionState, at: datetime) -> tuple[Event, ...]:
             return recover(state, at, "crash", self._sessions.policy)
 
         try:
-            if not await self._sessions.change(key, decision, Extras(lease="take")):
+            if left or not await self._sessions.change(key, decision, Extras(lease="take")):
                 await self._sessions.take(key)
         except ConflictError as error:
             log.info("turn taken up by another", key=key, error=str(error))
@@ -77,7 +114,7 @@ class Recovery:
         except UnstorableError as error:
             log.error("turn cannot be taken up", key=key, error=str(error))  # noqa: TRY400
         else:
-            log.info("turn taken up again", key=key)
+            log.info("turn taken" if left else "turn taken up again", key=key)
 
     async def give_up(self, key: str, error: BrokenDataError) -> None:
         """Puts a conversation that cannot be read out of the way. Raises StorageError."""

@@ -29,7 +29,8 @@ from core.errors import (
 )
 from core.ports import Artifact, Channel, Clock, Commit, SessionStore
 from core.runtime.behind import Behind, Decided
-from core.runtime.commits import CommitBuilder, Extras, is_open
+from core.runtime.capacity import Capacity
+from core.runtime.commits import CommitBuilder, Extras, Standing, is_open
 from core.runtime.holder import Holder
 
 NO_EXTRAS = Extras()
@@ -54,6 +55,7 @@ class Sessions:
         holder: Holder,
     ) -> None:
         self.policy = policy
+        self.capacity = Capacity(holder.most)
         self.held: set[str] = set()
         """Keys whose lease is ours."""
         self._store = store
@@ -75,6 +77,11 @@ class Sessions:
         """It is called after each commit with the new state, and must not block; and after a look
         that found nothing to decide, since another process may have done it."""
         self._listeners.append(listener)
+
+    @property
+    def room(self) -> int:
+        """How many more turns may be taken here."""
+        return self.capacity.room(len(self.held))
 
     @property
     def unfinished(self) -> frozenset[str]:
@@ -160,7 +167,8 @@ class Sessions:
             if who is None:
                 return await self._store.set_aside(key, head.number, at)
             notice = SessionSetAside(address=who, reference=aside_name(at))
-            after, commit = self._builder.build(SessionState(key=key), (notice,), at, NO_EXTRAS, 0)
+            fresh = SessionState(key=key)
+            after, commit = self._builder.build(fresh, (notice,), at, NO_EXTRAS, Standing(0))
             kept_as = await self._store.set_aside(key, head.number, at, commit)
             self._tell(after)
             return kept_as
@@ -303,18 +311,25 @@ class Sessions:
         if before.key in self._behind and extras.lease == "if opened":
             extras = replace(extras, lease="take")
         stream = self._streams.get(before.key, 0)
-        after, commit = self._builder.build(before, events, at, extras, stream)
-        if before.key in self.held and self._behind.may_wait(before, commit):
-            self._behind.add(Decided(commit, after))
+        held = before.key in self.held
+        room = not self.capacity.closed if held else self.room > 0
+        standing = Standing(stream, held, room)
+        after, commit = self._builder.build(before, events, at, extras, standing)
+        decided = Decided(commit, after)
+        if held and self._behind.may_wait(before, commit):
+            self._behind.add(decided)
+        elif commit.lease is not None and not held:
+            with self.capacity:
+                await self._write(decided)
         else:
-            await self._write(Decided(commit, after))
+            await self._write(decided)
         self._remember(after)
         if commit.snapshot is not None:
             self._saved[before.key] = after.seq
-        if commit.lease and extras.lease != "let go":
-            self.held.add(before.key)
-        elif not commit.open_turn or extras.lease == "let go":
+        if not commit.open_turn or (commit.lease and commit.lease.until <= at):
             self.held.discard(before.key)
+        elif commit.lease:
+            self.held.add(before.key)
         self._tell(after)
 
     def _tell(self, state: SessionState) -> None:

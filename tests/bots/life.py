@@ -119,6 +119,10 @@ class _Door:
         self._room = room
         self.channel = room
         self.routes: tuple[Route, ...] = ()
+        self.intake = "room 1"
+
+    async def open(self) -> None:
+        pass
 
     async def start(self) -> None:
         self._room.steps.append(f"start, {len(self._room.said)} said")

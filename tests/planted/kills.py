@@ -155,14 +155,14 @@ KILL_BUGS = (
             Edit("bots/app.py", "        await insist(self._clock, self._recovery.run)\n", ""),
             Edit(
                 "bots/app.py",
-                '        self._life = "running"\n',
+                '        self.status.life = "running"\n',
                 "        await asyncio.sleep(0.5)\n"
                 "        await self._recovery.run()\n"
-                '        self._life = "running"\n',
+                '        self.status.life = "running"\n',
             ),
             Edit(
                 "bots/app.py",
-                "                (jobs.take_up_abandoned, ground.lease / 3),\n",
+                "self._recovery.keep_at(), ",
                 "",
             ),
         ),

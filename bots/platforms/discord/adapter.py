@@ -53,6 +53,13 @@ class DiscordAdapter:
     def routes(self) -> tuple[Route, ...]:
         return ()
 
+    @property
+    def intake(self) -> str:
+        return f"discord {self._settings.application_id}"
+
+    async def open(self) -> None:
+        """The SDK's client opens itself at the first call."""
+
     def health(self) -> Health:
         return self._signs.health()
 

@@ -58,6 +58,13 @@ class SlackAdapter:
     def routes(self) -> tuple[Route, ...]:
         return () if self._settings.by_socket else (self._front.route,)
 
+    @property
+    def intake(self) -> str:
+        return self._settings.intake
+
+    async def open(self) -> None:
+        """The SDK's client needs no opening."""
+
     def health(self) -> Health:
         return self._signs.health()
 

@@ -1,5 +1,6 @@
 """Slack's variables, checked all at once; nothing else is read from the environment."""
 
+import hashlib
 import re
 from collections.abc import Mapping
 
@@ -57,6 +58,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def by_socket(self) -> bool:
         return bool(self.app_token)
+
+    @property
+    def intake(self) -> str:
+        """Slack spreads its events over all sockets of an app; one of them is enough."""
+        name = hashlib.sha256(self.app_token.encode()).hexdigest()[:16]
+        return f"slack {name}" if self.by_socket else ""
 
     def redact(self, text: str) -> str:
         for secret in (self.bot_token, self.app_token, self.signing_secret):

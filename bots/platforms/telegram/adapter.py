@@ -51,6 +51,14 @@ class TelegramAdapter:
     def routes(self) -> tuple[Route, ...]:
         return self._routes
 
+    @property
+    def intake(self) -> str:
+        return self._settings.intake
+
+    async def open(self) -> None:
+        await self._client.open()
+        await self._moves.load()
+
     def health(self) -> Health:
         return self._signs.health()
 

@@ -50,6 +50,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         return self._derived("webhook secret")
 
     @property
+    def intake(self) -> str:
+        """Two that poll with one token take each other's place, again and again."""
+        return f"telegram {self._derived('intake')[:16]}" if self.mode == "polling" else ""
+
+    @property
     def webhook_path(self) -> str:
         return f"/telegram/{self._derived('webhook path')[:32]}"
 

@@ -313,7 +313,7 @@ class Process:
         self._renewing = asyncio.create_task(_every(third, self.jobs.renew_leases))
         self._tasks = [
             self._renewing,
-            asyncio.create_task(_every(third, self.jobs.take_up_abandoned)),
+            asyncio.create_task(self.recovery.keep_at()),
             asyncio.create_task(_every(0.5, self.jobs.fire_due)),
             asyncio.create_task(self.delivery.run()),
         ]
