@@ -36,12 +36,13 @@ from core.runtime.aside import Aside
 from core.runtime.budget import Budget
 from core.runtime.compactor import Compactor
 from core.runtime.delivery import Delivery
-from core.runtime.holder import Holder
+from core.runtime.holder import UNLIMITED, Holder
 from core.runtime.limiter import Limiter
 from core.runtime.outside import Outside
 from core.runtime.recovery import Recovery
 from core.runtime.sessions import Sessions
 from core.runtime.toolbox import Toolbox
+from core.runtime.wakeups import Wakeups
 from scheduler.jobs import Jobs
 from storage.memory import MemoryStore
 from tests.core.domain.samples import HOME, commands
@@ -229,8 +230,10 @@ class Ground:
     def script(self) -> ScriptedModel:
         return cast("ScriptedModel", self.model)
 
-    async def starts(self, owner: str = "", seconds: float = LEASE) -> "Process":
-        process = Process(self, Holder(owner or f"p{len(self.processes)}", seconds))
+    async def starts(
+        self, owner: str = "", seconds: float = LEASE, most: int = UNLIMITED
+    ) -> "Process":
+        process = Process(self, Holder(owner or f"p{len(self.processes)}", seconds, most))
         self.processes.append(process)
         await process.start()
         return process
@@ -300,6 +303,8 @@ class Process:
         self.sessions.subscribe(self.agent.reconcile)
         self.sessions.subscribe(self.compactor.reconcile)
         self.sessions.subscribe(lambda state: self.delivery.nudge())
+        self.sessions.subscribe(self.recovery.reconcile)
+        self.wakeups = Wakeups(store, self.sessions, self.recovery.nudge, lambda: None)
         self._tasks: list[asyncio.Task[None]] = []
 
     def working(self) -> tuple[str, ...]:
@@ -316,11 +321,17 @@ class Process:
             asyncio.create_task(self.recovery.keep_at()),
             asyncio.create_task(_every(0.5, self.jobs.fire_due)),
             asyncio.create_task(self.delivery.run()),
+            asyncio.create_task(self.wakeups.run()),
         ]
 
     def forgets_to_renew(self) -> None:
         """As a process that is stopped or starved for a while."""
         self._renewing.cancel()
+
+    def dozes(self) -> None:
+        """As by SIGSTOP, but for what is under way: it looks at nothing and hears nothing."""
+        for task in self._tasks:
+            task.cancel()
 
     def dies(self) -> None:
         """As by SIGKILL: from here on it reaches nothing and nobody."""
@@ -331,6 +342,7 @@ class Process:
 
     async def stops(self, drain: float = 20.0) -> None:
         """As by SIGTERM."""
+        self.sessions.capacity.closed = True
         await self.compactor.drain(drain)
         await self.agent.drain(drain)
         await self.recovery.interrupt(tuple(self.sessions.unfinished))
