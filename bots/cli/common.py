@@ -27,19 +27,26 @@ def prepare(
         for variable in platform.variables
         if variable.secret
     )
-    hidden = secrets_of(environment(), named) | database_secrets(settings.database)
+    hidden = secrets_of(environment(), named)
+    for address in (settings.database, settings.direct_database):
+        hidden |= database_secrets(address)
     set_up_logs(settings.log_level, settings.log_format, hidden, stream)
     return settings
 
 
 def database_faults() -> tuple[str, ...]:
-    url = environment().get("DATABASE_URL", "").strip()
+    found = (_address_fault(name) for name in ("DATABASE_URL", "DIRECT_DATABASE_URL"))
+    return tuple(fault for fault in found if fault)
+
+
+def _address_fault(name: str) -> str:
+    address = environment().get(name, "").strip()
     try:
-        if url:
-            parse_url(url)
+        if address:
+            parse_url(address)
     except ConfigurationError as error:
-        return (str(error),)
-    return ()
+        return str(error).replace("DATABASE_URL", name)
+    return ""
 
 
 def platform_faults(platforms: Mapping[str, Platform], clock: Clock) -> tuple[str, ...]:

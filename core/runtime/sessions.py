@@ -31,6 +31,7 @@ from core.ports import Artifact, Channel, Clock, Commit, SessionStore
 from core.runtime.behind import Behind, Decided
 from core.runtime.commits import CommitBuilder, Extras, is_open
 from core.runtime.holder import Holder
+from core.runtime.whole import ended, whole
 
 NO_EXTRAS = Extras()
 CACHED_STATES = 2_000
@@ -158,11 +159,13 @@ class Sessions:
             self._lose(key)
             at = self._clock.now()
             if who is None:
-                return await self._store.set_aside(key, head.number, at)
+                return await whole(self._store.set_aside(key, head.number, at))
             notice = SessionSetAside(address=who, reference=aside_name(at))
             after, commit = self._builder.build(SessionState(key=key), (notice,), at, NO_EXTRAS, 0)
-            kept_as = await self._store.set_aside(key, head.number, at, commit)
+            moved = await ended(self._store.set_aside(key, head.number, at, commit))
+            kept_as = moved.result()
             self._tell(after)
+            moved.go_on()
             return kept_as
 
     async def take(self, key: str) -> SessionState:
@@ -306,8 +309,16 @@ class Sessions:
         after, commit = self._builder.build(before, events, at, extras, stream)
         if before.key in self.held and self._behind.may_wait(before, commit):
             self._behind.add(Decided(commit, after))
-        else:
-            await self._write(Decided(commit, after))
+            self._committed(before, after, commit, extras)
+            return
+        written = await ended(self._write(Decided(commit, after)))
+        written.result()
+        self._committed(before, after, commit, extras)
+        written.go_on()
+
+    def _committed(
+        self, before: SessionState, after: SessionState, commit: Commit, extras: Extras
+    ) -> None:
         self._remember(after)
         if commit.snapshot is not None:
             self._saved[before.key] = after.seq
