@@ -13,6 +13,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 from core.domain.policy import BusyMode, Durability, Policy, Strategy
 from core.errors import ConfigurationError
 from core.files.limits import Limits
+from storage.url import SqliteUrl, parse_url
 
 DATABASE_NAME = "stillhere.db"
 MOST_MINUTES = 10 * 366 * 24 * 60
@@ -161,6 +162,11 @@ class Settings(BaseSettings):
         """The operator's URL, or the SQLite file under the data folder."""
         given = self.database_url.get_secret_value()
         return given or f"sqlite:///{(self.stillhere_data / DATABASE_NAME).absolute()}"
+
+    @property
+    def keeps_files(self) -> bool:
+        """Whether anything that matters is on this machine's disk."""
+        return isinstance(parse_url(self.database), SqliteUrl)
 
     @property
     def direct_database(self) -> str:

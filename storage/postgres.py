@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 import asyncpg
-import structlog
 import sqlalchemy as sa
+import structlog
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 

@@ -13,6 +13,7 @@ from core.domain.messages import Inbound
 from core.errors import ConfigurationError, TransientError
 from core.ports import Clock
 from storage.memory import MemoryStore
+from storage.store import SqlStore
 from storage.url import parse_url
 
 
@@ -71,6 +72,16 @@ def idle_site(clock: Clock) -> Site:
         bookmarks=lambda platform: StoredBookmarks(MemoryStore(), platform),
         commands=(),
         public_url=public_url,
+    )
+
+
+async def open_store(settings: Settings, *, read_only: bool = False) -> SqlStore:
+    """Raises ConfigurationError, StorageError."""
+    return await SqlStore.open(
+        settings.database,
+        direct=settings.direct_database_url.get_secret_value(),
+        read_only=read_only,
+        pool_size=settings.database_pool,
     )
 
 
