@@ -23,7 +23,7 @@ from core.files.reader import FileReader
 from core.models.demo import DemoModel
 from core.models.litellm import LiteLLMModel
 from core.plugins import discover
-from core.ports import Channel, Tool
+from core.ports import Channel, Quarantine, Tool
 from core.runtime.access import Access
 from core.runtime.admission import Admission
 from core.runtime.agent import Agent
@@ -43,7 +43,7 @@ from scheduler.audit import Audit
 from scheduler.jobs import Jobs
 from scheduler.ticker import Ticker
 from storage.quarantine import FOLDER as QUARANTINE
-from storage.quarantine import QuarantineFolder
+from storage.quarantine import LeftInDatabase, QuarantineFolder
 
 FLUSH_SECONDS = 3.0
 """What is left of a PaaS's 30 seconds for the outbox, after 20 for the turns."""
@@ -84,10 +84,7 @@ class Service:
             self.adapters, self._store, self._clock, holder, takes=settings.role != "worker"
         )
         self._access = Access(self._store, frozenset(settings.allowed_users))
-        folder = settings.stillhere_data / QUARANTINE
-        self._aside = aside = Aside(
-            self._sessions, self._store, QuarantineFolder(self._store, folder, self._clock)
-        )
+        self._aside = aside = Aside(self._sessions, self._store, self._quarantine())
         budget = Budget(self._store, self._sessions, self._clock)
         self._admission = Admission(self._sessions, self._access, commands, aside, budget)
         limiter = Limiter(self._clock, {n: p.paces for n, p in ground.platforms.items()})
@@ -142,6 +139,12 @@ class Service:
             public_url=ground.settings.public_url.rstrip("/"),
         )
         return build_adapters(ground.platforms, ground.environment, site)
+
+    def _quarantine(self) -> Quarantine:
+        settings = self._ground.settings
+        if not settings.keeps_files:
+            return LeftInDatabase()
+        return QuarantineFolder(self._store, settings.stillhere_data / QUARANTINE, self._clock)
 
     def _working(self) -> tuple[str, ...]:
         return tuple({*self._agent.working(), *self._compactor.working()})

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import signal
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from socket import socket
 from typing import Any, TypeVar
@@ -24,6 +24,8 @@ from storage.store import SqlStore
 
 DATABASE_PATIENCE = 8
 """Tries of someone who sits before the terminal, about a minute in all."""
+RELEASE_PATIENCE = 16
+"""Tries of a deploy's step, about three minutes in all."""
 
 Result = TypeVar("Result")
 
@@ -44,19 +46,19 @@ class Wait:
         return False, {"state": "starting", "database": f"not up yet{self._error}"}
 
 
-async def open_store(
-    url: str,
+async def when_up(
+    opening: Callable[[], Awaitable[Result]],
     tries: int | None = DATABASE_PATIENCE,
     clock: Clock | None = None,
     wait: Wait | None = None,
-) -> SqlStore:
+) -> Result:
     """Waits for a database that is not up yet; for ever when ``tries`` is None. Raises
     ConfigurationError at once, StorageError after the last try."""
     clock, wait = clock or SystemClock(), wait or Wait()
     attempt = 1
     while True:
         try:
-            return await SqlStore.open(url)
+            return await opening()
         except StorageError as error:
             if attempt == tries:
                 raise
@@ -65,7 +67,11 @@ async def open_store(
         attempt += 1
 
 
-async def run_on(url: str, ground_of: Callable[[SqlStore], Ground], listener: socket) -> None:
+async def run_on(
+    opening: Callable[[], Awaitable[SqlStore]],
+    ground_of: Callable[[SqlStore], Ground],
+    listener: socket,
+) -> None:
     """The whole life of the service: waits for its database, however long that takes, since hosts
     start a process that ends again a few times only; health and signals are heard all the while.
 
@@ -75,10 +81,12 @@ async def run_on(url: str, ground_of: Callable[[SqlStore], Ground], listener: so
     _listen_to_signals(stop)
     wait = Wait()
     async with _serving_health(listener, wait):
-        store = await _unless(stop, open_store(url, tries=None, wait=wait))
+        store = await _unless(stop, when_up(opening, tries=None, wait=wait))
     if store is None:
         log.info("stopped before the database was up")
         return
+    for note in store.notes:
+        log.warning("of the database's address", note=note)
     try:
         await serve(ground_of(store), listener, stop)
     finally:

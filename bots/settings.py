@@ -13,11 +13,13 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 from core.domain.policy import BusyMode, Durability, Policy, Strategy
 from core.errors import ConfigurationError
 from core.files.limits import Limits
+from storage.url import SqliteUrl, parse_url
 
 DATABASE_NAME = "stillhere.db"
 MOST_MINUTES = 10 * 366 * 24 * 60
 """Ten years, so that no due time leaves the calendar."""
 MOST_SECONDS = 24 * 3600
+MOST_CONNECTIONS = 100
 _SECRET_ENDINGS = ("_KEY", "_TOKEN", "_SECRET", "PASSWORD")
 _SHORTEST_SECRET = 6
 _TIME_OF_DAY = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)")
@@ -81,6 +83,10 @@ class Settings(BaseSettings):
     )
 
     database_url: SecretStr = SecretStr("")
+    direct_database_url: SecretStr = SecretStr("")
+    database_pool: int = Field(
+        default=5, ge=1, le=MOST_CONNECTIONS, description=f"a number from 1 to {MOST_CONNECTIONS}"
+    )
     stillhere_data: Path = Path("data")
     model: str = ""
     model_fallbacks: Words = ()
@@ -160,6 +166,17 @@ class Settings(BaseSettings):
         """The operator's URL, or the SQLite file under the data folder."""
         given = self.database_url.get_secret_value()
         return given or f"sqlite:///{(self.stillhere_data / DATABASE_NAME).absolute()}"
+
+    @property
+    def keeps_files(self) -> bool:
+        """Whether anything that matters is on this machine's disk."""
+        return isinstance(parse_url(self.database), SqliteUrl)
+
+    @property
+    def direct_database(self) -> str:
+        """The way to the same database that no pooler is on; as ``database`` where none is named.
+        What lasts beyond a transaction, such as LISTEN, works on this one alone."""
+        return self.direct_database_url.get_secret_value() or self.database
 
     @property
     def sees(self) -> bool | None:

@@ -60,6 +60,10 @@ class Database(Protocol):
         """As ``core.ports.Notifications.listen``, but for what ``sender`` sends."""
         ...
 
+    async def alter(self, work: Work[T]) -> T:
+        """As ``write``, for what may take long: an upgrade."""
+        ...
+
     async def backup(self, tag: str) -> Path | None:
         """A verified copy beside the file, of mode 0600; None where there is no file."""
         ...

@@ -19,6 +19,7 @@ from storage.checks import Ground
 from storage.engine import DialectName, json_list, json_rows
 from storage.rows import Prepared
 from storage.url import PostgresUrl
+from storage.way import name_of
 
 CHANNEL = "stillhere"
 LONGEST = 4_000
@@ -131,5 +132,6 @@ async def _connect(url: PostgresUrl) -> Any:  # noqa: ANN401 - asyncpg has no ty
         user=url.url.username,
         password=url.url.password,
         database=url.url.database,
+        server_settings={"application_name": name_of(url)},
         **url.arguments,
     )

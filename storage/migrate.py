@@ -15,7 +15,8 @@ from core.errors import ConfigurationError
 from storage.engine import Database
 from storage.postgres import open_postgres
 from storage.sqlite import open_sqlite
-from storage.url import SqliteUrl, parse_url
+from storage.url import PostgresUrl, SqliteUrl, parse_url
+from storage.way import POOL_SIZE
 
 _LOCK = 0x5711_1EE5
 """PostgreSQL's advisory lock for the length of an upgrade's transaction; any fixed number does."""
@@ -33,13 +34,21 @@ OURS = Revisions(
 )
 
 
-async def open_database(url: str, *, read_only: bool = False) -> Database:
-    """Raises ConfigurationError, StorageError."""
+async def open_database(
+    url: str, *, direct: str = "", read_only: bool = False, pool_size: int = POOL_SIZE
+) -> Database:
+    """``direct``: as for ``open_postgres``, if any. Raises ConfigurationError, StorageError."""
     match parse_url(url):
         case SqliteUrl() as file:
             return await open_sqlite(file, read_only=read_only)
         case server:
-            return await open_postgres(server, read_only=read_only)
+            past = parse_url(direct) if direct else None
+            return await open_postgres(
+                server,
+                direct=past if isinstance(past, PostgresUrl) else None,
+                pool_size=pool_size,
+                read_only=read_only,
+            )
 
 
 async def migrate(url: str) -> Path | None:
@@ -71,7 +80,7 @@ async def bring_up(database: Database, revisions: Revisions = OURS) -> Path | No
         if not _is_current(_revision(connection), revisions):
             upgrade(connection, revisions.folder)
 
-    await database.write(work)
+    await database.alter(work)
     return backup
 
 

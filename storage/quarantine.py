@@ -1,8 +1,10 @@
-"""Broken logs as bundles in a folder of their own; the truth stays in the database."""
+"""Broken logs as bundles in a folder of their own, where a disk lasts; the truth stays in the
+database."""
 
 import asyncio
 import os
 import re
+import shlex
 from pathlib import Path
 
 from core.domain.keys import key_of_aside
@@ -40,6 +42,17 @@ class QuarantineFolder:
 
     def _missing(self, kept: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(one for one in kept if not os.path.lexists(self._folder / bundle_name(one)))
+
+
+class LeftInDatabase:
+    """``core.ports.Quarantine`` where no disk is promised: what was set aside stays where it is,
+    and no copy is missing that nobody has asked for."""
+
+    async def keep(self, kept_as: str, why: str) -> str:
+        return f"none: `stillhere sessions export {shlex.quote(kept_as)} FOLDER` makes one"
+
+    async def missing(self, kept: tuple[str, ...]) -> tuple[str, ...]:
+        return ()
 
 
 def bundle_name(kept_as: str) -> str:

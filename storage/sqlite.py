@@ -154,6 +154,9 @@ class SqliteDatabase:
         """Nobody else has it open for writing."""
         await asyncio.Event().wait()
 
+    async def alter(self, work: Work[T]) -> T:
+        return await self.write(work)
+
     async def backup(self, tag: str) -> Path | None:
         with storage_errors(sqlite3.Error):
             return await asyncio.to_thread(_backup, self._path, tag)

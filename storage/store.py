@@ -40,6 +40,7 @@ from storage.migrate import bring_up, open_database, require_current
 from storage.rows import Row, prepare
 from storage.tables import facts, streams, timers
 from storage.takeover import end_leases
+from storage.way import POOL_SIZE
 from storage.writer import Writer
 
 T = TypeVar("T")
@@ -70,13 +71,16 @@ class SqlStore:
         self._closed = False
 
     @classmethod
-    async def open(cls, url: str, *, read_only: bool = False) -> Self:
+    async def open(
+        cls, url: str, *, direct: str = "", read_only: bool = False, pool_size: int = POOL_SIZE
+    ) -> Self:
         """Creates or upgrades the database first. ``read_only`` does neither and takes no lock, so
-        that it works beside a running service.
+        that it works beside a running service. ``direct`` and ``pool_size``: as for
+        ``open_database``; the latter is how many connections to a PostgreSQL there are.
 
         Raises ConfigurationError, StorageError.
         """
-        database = await open_database(url, read_only=read_only)
+        database = await open_database(url, direct=direct, read_only=read_only, pool_size=pool_size)
         try:
             if read_only:
                 await require_current(database)

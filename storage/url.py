@@ -19,8 +19,6 @@ _POSTGRES = ("postgres", "postgresql", "postgresql+asyncpg", "postgresql+psycopg
 _SSL_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
 _CONNECT_TIMEOUT = 10.0
 """Seconds; asyncpg's own minute is longer than a start may take."""
-_COMMAND_TIMEOUT = 60.0
-"""Seconds; a connection that died without a word must not hold up the writer for ever."""
 
 _DROPPED = {
     "channel_binding": "asyncpg has no channel binding; the connection is still encrypted",
@@ -28,14 +26,14 @@ _DROPPED = {
     "krbsrvname": "GSSAPI is not used",
     "client_encoding": "it is always UTF-8",
     "fallback_application_name": "application_name is read instead",
-    "keepalives": "the operating system's keep-alive is used",
-    "keepalives_idle": "the operating system's keep-alive is used",
-    "keepalives_interval": "the operating system's keep-alive is used",
-    "keepalives_count": "the operating system's keep-alive is used",
+    "keepalives": "an idle connection is asked after 30 s",
+    "keepalives_idle": "an idle connection is asked after 30 s",
+    "keepalives_interval": "an idle connection is asked after 30 s",
+    "keepalives_count": "an idle connection is asked after 30 s",
     "tcp_user_timeout": "every command has its own time limit",
     "sslcompression": "it is never used",
     "sslsni": "it is always sent",
-    "connection_limit": "the pool has its own size",
+    "connection_limit": "DATABASE_POOL is the number of connections",
     "pool_timeout": "the pool has its own time limit",
 }
 
@@ -45,11 +43,14 @@ class SqliteUrl(msgspec.Struct, frozen=True):
 
 
 class PostgresUrl(msgspec.Struct, frozen=True):
-    """``arguments`` go to ``asyncpg.connect``; ``notes`` say what was left out, and why."""
+    """``arguments`` go to ``asyncpg.connect``, ``settings`` to the server; ``notes`` say what was
+    left out, and why. ``pooled``: a pooler shares the server's sessions out by transaction."""
 
     url: sa.URL
     arguments: dict[str, Any]
+    settings: dict[str, str]
     notes: tuple[str, ...] = ()
+    pooled: bool = False
 
 
 DatabaseUrl = SqliteUrl | PostgresUrl
@@ -90,25 +91,26 @@ def _sqlite(path: str, query: Mapping[str, Any] | None = None) -> SqliteUrl:
 
 
 def _postgres(url: sa.URL) -> PostgresUrl:
-    arguments: dict[str, Any] = {"timeout": _CONNECT_TIMEOUT, "command_timeout": _COMMAND_TIMEOUT}
+    arguments: dict[str, Any] = {"timeout": _CONNECT_TIMEOUT}
     parameters = {name: _last(value) for name, value in url.query.items()}
     if (encryption := _encryption(parameters)) is not None:
         arguments["ssl"] = encryption
     settings: dict[str, str] = {}
     notes: list[str] = []
+    pooled = False
     for name, value in parameters.items():
         if name in _DROPPED:
             notes.append(f"{name} in DATABASE_URL is not used: {_DROPPED[name]}")
         elif name in ("application_name", "options"):
             settings[name] = value
+        elif name in _POOLED:
+            pooled = pooled or value in _POOLED[name]
         elif name in _TRANSLATED:
             arguments.update(_TRANSLATED[name](value))
         elif name not in _SSL_PARAMETERS:
             raise ConfigurationError(f"DATABASE_URL: the parameter {name} is not known; remove it")
-    if settings:
-        arguments["server_settings"] = settings
     plain = url.set(drivername="postgresql+asyncpg", query={})
-    return PostgresUrl(plain, arguments, tuple(notes))
+    return PostgresUrl(plain, arguments, settings, tuple(notes), pooled)
 
 
 def _last(value: str | tuple[str, ...]) -> str:
@@ -149,17 +151,6 @@ def _context(mode: str, parameters: Mapping[str, str]) -> ssl.SSLContext:
     return context
 
 
-def _cache(value: str) -> dict[str, Any]:
-    """0 or true: behind PgBouncer no prepared statement may outlive its transaction."""
-    if value not in ("0", "true"):
-        return {}
-    return {
-        "statement_cache_size": 0,
-        "prepared_statement_cache_size": 0,
-        "prepared_statement_name_func": str,
-    }
-
-
 def _number(
     given: str, name: str, kind: type[int] | type[float]
 ) -> Callable[[str], dict[str, Any]]:
@@ -184,7 +175,10 @@ _TRANSLATED: dict[str, Callable[[str], dict[str, Any]]] = {
     "password": _as_is("password"),
     "dbname": _as_is("database"),
     "target_session_attrs": _as_is("target_session_attrs"),
-    "pgbouncer": _cache,
-    "statement_cache_size": _cache,
-    "prepared_statement_cache_size": _cache,
 }
+_POOLED = {
+    "pgbouncer": ("true", "1"),
+    "statement_cache_size": ("0",),
+    "prepared_statement_cache_size": ("0",),
+}
+"""What says that a pooler stands in between: Prisma's word for it, and those of the drivers."""

@@ -1,19 +1,20 @@
 """``stillhere chat``: the same service with the terminal as its only platform."""
 
 import asyncio
+import os
 import sys
 from pathlib import Path
 from typing import TextIO
 
 import typer
 
-from bots.cli.common import database_faults, make_data_folder, prepare
+from bots.cli.common import database_faults, make_data_folder, open_store, prepare
 from bots.cli.environment import environment
 from bots.clock import SystemClock
 from bots.ground import Ground
 from bots.model import chosen
 from bots.platforms import console
-from bots.process import open_store, serve
+from bots.process import serve, when_up
 from bots.settings import Settings, read_settings
 from core.errors import ConfigurationError
 
@@ -27,18 +28,24 @@ def register(app: typer.Typer, summary: str) -> None:
 def chat() -> None:
     console.mend_terminal()
     first_look = read_settings(database_faults())
-    make_data_folder(first_look)
-    with _log_file(first_look.stillhere_data / LOG_NAME) as log_file:
+    with _log_file(first_look) as log_file:
         settings = prepare({}, log_file)
         if sys.stdin.isatty():
             settings = settings.model_copy(update={"drain_seconds": 0.0})
         asyncio.run(_chat(settings))
 
 
-def _log_file(path: Path) -> TextIO:
+def _log_file(settings: Settings) -> TextIO:
+    """With a PostgreSQL a disk is not needed: the log is then left out where there is none."""
+    path = settings.stillhere_data / LOG_NAME
     try:
+        make_data_folder(settings)
         return path.open("a", encoding="utf-8")
-    except OSError as error:
+    except (OSError, ConfigurationError) as error:
+        if not settings.keeps_files:
+            return Path(os.devnull).open("w", encoding="utf-8")
+        if isinstance(error, ConfigurationError):
+            raise
         message = f"STILLHERE_DATA: {path} cannot be written ({error.strerror}); name another"
         raise ConfigurationError(message) from error
 
@@ -46,7 +53,7 @@ def _log_file(path: Path) -> TextIO:
 async def _chat(settings: Settings) -> None:
     ended = asyncio.Event()
     platform = console.platform(ended)
-    store = await open_store(settings.database)
+    store = await when_up(lambda: open_store(settings))
     try:
         ground = Ground(
             settings=settings,

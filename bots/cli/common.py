@@ -13,6 +13,7 @@ from core.domain.messages import Inbound
 from core.errors import ConfigurationError, TransientError
 from core.ports import Clock
 from storage.memory import MemoryStore
+from storage.store import SqlStore
 from storage.url import parse_url
 
 
@@ -27,19 +28,26 @@ def prepare(
         for variable in platform.variables
         if variable.secret
     )
-    hidden = secrets_of(environment(), named) | database_secrets(settings.database)
+    hidden = secrets_of(environment(), named)
+    for address in (settings.database, settings.direct_database):
+        hidden |= database_secrets(address)
     set_up_logs(settings.log_level, settings.log_format, hidden, stream)
     return settings
 
 
 def database_faults() -> tuple[str, ...]:
-    url = environment().get("DATABASE_URL", "").strip()
+    found = (_address_fault(name) for name in ("DATABASE_URL", "DIRECT_DATABASE_URL"))
+    return tuple(fault for fault in found if fault)
+
+
+def _address_fault(name: str) -> str:
+    address = environment().get(name, "").strip()
     try:
-        if url:
-            parse_url(url)
+        if address:
+            parse_url(address)
     except ConfigurationError as error:
-        return (str(error),)
-    return ()
+        return str(error).replace("DATABASE_URL", name)
+    return ""
 
 
 def platform_faults(platforms: Mapping[str, Platform], clock: Clock) -> tuple[str, ...]:
@@ -64,6 +72,16 @@ def idle_site(clock: Clock) -> Site:
         bookmarks=lambda platform: StoredBookmarks(MemoryStore(), platform),
         commands=(),
         public_url=public_url,
+    )
+
+
+async def open_store(settings: Settings, *, read_only: bool = False) -> SqlStore:
+    """Raises ConfigurationError, StorageError."""
+    return await SqlStore.open(
+        settings.database,
+        direct=settings.direct_database_url.get_secret_value(),
+        read_only=read_only,
+        pool_size=settings.database_pool,
     )
 
 

@@ -10,7 +10,7 @@ import msgspec
 import typer
 
 from bots import platforms as platforms_package
-from bots.cli.common import idle_site, prepare
+from bots.cli.common import idle_site, open_store, prepare
 from bots.cli.environment import environment
 from bots.cli.ledger import account
 from bots.clock import SystemClock
@@ -105,7 +105,7 @@ async def _database(
 ) -> tuple[Finding, ...]:
     """Fills ``signs``: how it stood with each platform when the service last wrote it down."""
     try:
-        store = await SqlStore.open(settings.database, read_only=True)
+        store = await open_store(settings, read_only=True)
         try:
             for name in platforms:
                 if noted := await store.fact(SIGNS_FACT + name):

@@ -5,10 +5,10 @@ It works beside a running service, and on what a killed one left.
 
 import msgspec
 
+from bots.cli.common import open_store
 from bots.settings import Settings
 from core.domain.ledger import Ledger
 from core.ports import Unowed
-from storage.store import SqlStore
 
 MOST_SHOWN = 20
 """Messages to begin with: who has more of them than that has one cause for all."""
@@ -23,7 +23,7 @@ class Account(msgspec.Struct, frozen=True):
 
 async def account(settings: Settings) -> Account:
     """Raises ConfigurationError, StorageError."""
-    store = await SqlStore.open(settings.database, read_only=True)
+    store = await open_store(settings, read_only=True)
     try:
         ledger = await store.ledger()
         balanced = all(one.balanced for one in ledger.values())

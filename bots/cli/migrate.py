@@ -1,10 +1,13 @@
-"""``stillhere migrate``: brings the database to this version's revision, and does nothing else."""
+"""``stillhere migrate``: brings the database to this version's revision, and does nothing else; a
+database that is not up yet is waited for."""
 
 import asyncio
+import sys
 
 import typer
 
-from bots.settings import read_settings
+from bots.cli.common import prepare
+from bots.process import RELEASE_PATIENCE, when_up
 from storage.migrate import migrate as migrate_database
 
 
@@ -13,7 +16,9 @@ def register(app: typer.Typer, summary: str) -> None:
 
 
 def migrate() -> None:
-    backup = asyncio.run(migrate_database(read_settings().database))
+    settings = prepare({}, sys.stderr)
+    waiting = when_up(lambda: migrate_database(settings.database), RELEASE_PATIENCE)
+    backup = asyncio.run(waiting)
     if backup is not None:
         typer.echo(f"The database as it was is kept in {backup}")
     typer.echo("The database is up to date.")

@@ -6,7 +6,7 @@ import sys
 import typer
 
 from bots import platforms as platforms_package
-from bots.cli.common import make_data_folder, platform_faults, prepare
+from bots.cli.common import make_data_folder, open_store, platform_faults, prepare
 from bots.cli.environment import environment
 from bots.clock import SystemClock
 from bots.ground import Ground
@@ -26,7 +26,7 @@ def run() -> None:
     found: dict[str, Platform] = discover(platforms_package, "PLATFORM")
     platforms = {name: one for name, one in found.items() if not one.terminal}
     settings = prepare(platforms, sys.stderr, platform_faults(platforms, SystemClock()))
-    if not settings.database_url.get_secret_value():
+    if settings.keeps_files:
         make_data_folder(settings)
     asyncio.run(_run(settings, platforms))
 
@@ -42,4 +42,4 @@ async def _run(settings: Settings, platforms: dict[str, Platform]) -> None:
         )
 
     with bind(settings.port) as listener:
-        await run_on(settings.database, ground_of, listener)
+        await run_on(lambda: open_store(settings), ground_of, listener)

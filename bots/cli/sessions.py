@@ -8,6 +8,7 @@ from typing import Annotated, NoReturn, TypeVar
 import msgspec
 import typer
 
+from bots.cli.common import open_store
 from bots.clock import SystemClock
 from bots.settings import read_settings
 from core.domain.events import Recorded
@@ -108,7 +109,7 @@ def _refuse(text: str) -> NoReturn:
 
 def _with_store(look: Callable[[SqlStore], Awaitable[Result]]) -> Result:
     async def run() -> Result:
-        store = await SqlStore.open(read_settings().database, read_only=True)
+        store = await open_store(read_settings(), read_only=True)
         try:
             return await look(store)
         finally:

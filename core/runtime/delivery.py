@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from datetime import timedelta
 from typing import Any
@@ -14,6 +14,7 @@ from core.ports import Channel, Claimed, Clock, Outbox
 from core.runtime.holder import Holder
 from core.runtime.limiter import Limiter
 from core.runtime.retrying import Seldom, backoff, insist
+from core.runtime.whole import ended, whole
 
 SWEEP = 1.0
 """Seconds between looks at the outbox when nothing nudges."""
@@ -111,8 +112,8 @@ class Delivery:
         room = MOST_WAITING - self._waiting
         if room <= 0:
             return False
-        began, now = _time(), self._clock.now()
-        claimed = await self._outbox.claim(now, self._holder.lease(now), room, self._platforms)
+        began = _time()
+        claimed = await self._claim(room)
         for row in claimed:
             if row.doubts and row.position not in self._absent:
                 self._begin(row, self._ask_once_more(row))
@@ -120,6 +121,18 @@ class Delivery:
                 self._waiting += 1
                 self._begin(row, self._deliver(row, began))
         return bool(claimed)
+
+    async def _claim(self, room: int) -> tuple[Claimed, ...]:
+        """Rows that a stop finds claimed and in nobody's hands yet go back at once. Raises
+        StorageError."""
+        now = self._clock.now()
+        lease = self._holder.lease(now)
+        claim = await ended(self._outbox.claim(now, lease, room, self._platforms))
+        rows = claim.result()
+        if claim.cancelled:
+            await asyncio.gather(*(self._cut_short(row) for row in rows))
+        claim.go_on()
+        return rows
 
     def _begin(self, row: Claimed, work: Coroutine[Any, Any, None]) -> None:
         """One platform that is slow holds up no other."""
@@ -159,7 +172,7 @@ class Delivery:
             await self._sent(row, found)
         elif message.kind == "preview":
             why = "nobody knows whether it arrived"
-            await insist(self._clock, lambda: self._outbox.give_up(row, why, now))
+            await self._store(lambda: self._outbox.give_up(row, why, now))
         elif row.doubts >= MOST_DOUBTS:
             await self._give_up(row, f"unknown {row.doubts} times whether it arrived")
         else:
@@ -232,13 +245,13 @@ class Delivery:
     async def _cut_short(self, row: Claimed) -> None:
         """Nothing was sent."""
         with suppress(StorageError):
-            await self._outbox.retry(row, self._clock.now(), "cut short by a stop")
+            await whole(self._outbox.retry(row, self._clock.now(), "cut short by a stop"))
 
     async def _put_back(self, row: Claimed, pause: float, why: str) -> None:
         """Nothing was sent, and nothing failed."""
         again = self._clock.now() + timedelta(seconds=pause)
         log.info("put back", message=row.message.id, why=why, pause=pause)
-        await insist(self._clock, lambda: self._outbox.retry(row, again, why))
+        await self._store(lambda: self._outbox.retry(row, again, why))
 
     async def _send_and_settle(self, row: Claimed, until: float) -> None:
         """``until`` is when its claim is over, in the loop's time."""
@@ -250,26 +263,31 @@ class Delivery:
             await self._give_up(row, str(error))
         except asyncio.CancelledError:
             with suppress(StorageError):
-                await self._outbox.unknown(row, "cut short by a stop")
+                await whole(self._outbox.unknown(row, "cut short by a stop"))
             raise
         except Exception as error:
             if not isinstance(error, UnknownOutcomeError | TimeoutError):
                 log.exception("send broke off", message=row.message.id)
             reason = str(error) or "no answer in time"
-            await insist(self._clock, lambda: self._outbox.unknown(row, reason))
+            await self._store(lambda: self._outbox.unknown(row, reason))
         else:
             await self._sent(row, platform_id)
+
+    async def _store(self, write: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """What has begun to be stored of a row is stored, whatever is cancelled meanwhile: else it
+        would be a doubt."""
+        await insist(self._clock, lambda: whole(write()))
 
     async def _sent(self, row: Claimed, platform_id: str) -> None:
         now = self._clock.now()
         self._failures.pop(row.position, None)
-        await insist(self._clock, lambda: self._outbox.sent(row, platform_id, now))
+        await self._store(lambda: self._outbox.sent(row, platform_id, now))
 
     async def _give_up(self, row: Claimed, reason: str) -> None:
         now = self._clock.now()
         self._failures.pop(row.position, None)
         log.error("message given up", message=row.message.id, error=reason)
-        await insist(self._clock, lambda: self._outbox.give_up(row, reason, now))
+        await self._store(lambda: self._outbox.give_up(row, reason, now))
 
     async def _send(self, row: Claimed, until: float) -> str:
         channel = self._channels[row.message.address.platform]
@@ -300,7 +318,7 @@ class Delivery:
         growing = backoff(self._failures[row.position], LONGEST_PAUSE)
         pause = timedelta(seconds=error.retry_after or growing)
         log.warning("not sent yet", message=message.id, error=str(error), pause=pause.seconds)
-        await insist(self._clock, lambda: self._outbox.retry(row, now + pause, str(error)))
+        await self._store(lambda: self._outbox.retry(row, now + pause, str(error)))
 
 
 def _require_claim(until: float) -> None:

@@ -16,6 +16,7 @@ from core.ports import Channel, Claimed, Clock, Outbox
 from core.runtime.holder import Holder
 from core.runtime.limiter import Limiter
 from core.runtime.retrying import insist
+from core.runtime.whole import ended, whole
 
 TICK = 0.4
 """Seconds between looks at the text."""
@@ -157,10 +158,16 @@ class Preview:
         )
         try:
             now = stage.clock.now()
-            state, row = await stage.outbox.open_preview(message, stage.holder.lease(now), now)
+            lease = stage.holder.lease(now)
+            opening = await ended(stage.outbox.open_preview(message, lease, now))
+            state, row = opening.result()
         except StorageError as error:
             log.warning("no preview", message=self._message_id, error=str(error))
             return False
+        if row is not None and state == "opened" and opening.cancelled:
+            with suppress(StorageError):
+                await whole(stage.outbox.retry(row, now, "cut short by a stop"))
+        opening.go_on()
         if row is None:
             return state == "held"
         if state == "opened":

@@ -3,7 +3,7 @@
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from datetime import datetime
 from weakref import WeakValueDictionary
 
@@ -32,6 +32,7 @@ from core.runtime.behind import Behind, Decided
 from core.runtime.capacity import Capacity
 from core.runtime.commits import CommitBuilder, Extras, Standing, is_open
 from core.runtime.holder import Holder
+from core.runtime.whole import ended, whole
 
 NO_EXTRAS = Extras()
 CACHED_STATES = 2_000
@@ -165,12 +166,14 @@ class Sessions:
             self._lose(key)
             at = self._clock.now()
             if who is None:
-                return await self._store.set_aside(key, head.number, at)
+                return await whole(self._store.set_aside(key, head.number, at))
             notice = SessionSetAside(address=who, reference=aside_name(at))
             fresh = SessionState(key=key)
             after, commit = self._builder.build(fresh, (notice,), at, NO_EXTRAS, Standing(0))
-            kept_as = await self._store.set_aside(key, head.number, at, commit)
+            moved = await ended(self._store.set_aside(key, head.number, at, commit))
+            kept_as = moved.result()
             self._tell(after)
+            moved.go_on()
             return kept_as
 
     async def take(self, key: str) -> SessionState:
@@ -318,15 +321,20 @@ class Sessions:
         decided = Decided(commit, after)
         if held and self._behind.may_wait(before, commit):
             self._behind.add(decided)
-        elif commit.lease is not None and not held:
-            with self.capacity:
-                await self._write(decided)
-        else:
-            await self._write(decided)
+            self._committed(before, after, commit)
+            return
+        takes = commit.lease is not None and not held
+        with self.capacity if takes else nullcontext():
+            written = await ended(self._write(decided))
+        written.result()
+        self._committed(before, after, commit)
+        written.go_on()
+
+    def _committed(self, before: SessionState, after: SessionState, commit: Commit) -> None:
         self._remember(after)
         if commit.snapshot is not None:
             self._saved[before.key] = after.seq
-        if not commit.open_turn or (commit.lease and commit.lease.until <= at):
+        if not commit.open_turn or (commit.lease and commit.lease.until <= commit.at):
             self.held.discard(before.key)
         elif commit.lease:
             self.held.add(before.key)

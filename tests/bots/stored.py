@@ -2,6 +2,7 @@
 
 import base64
 import json
+import shutil
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import datetime
@@ -13,9 +14,11 @@ import sqlalchemy as sa
 from bots.app import Service
 from core.domain.fold import fold
 from core.domain.state import SessionState
+from storage.bundle_export import Request, export
 from storage.codec import micros, snapshot_text
 from storage.engine import Database, Work
 from storage.migrate import open_database
+from storage.quarantine import bundle_name
 from storage.store import SqlStore
 from storage.tables import events, snapshots, streams
 from tests.bots.life import House
@@ -27,9 +30,10 @@ EventRow = tuple[Any, Any, Any, Any, bytes]
 
 class StoredHouse(House):
     def __init__(self, url: str, folder: Path, *lines: Any) -> None:
-        super().__init__(*lines, stillhere_data=folder, drain_seconds=0)
+        super().__init__(*lines, stillhere_data=folder, drain_seconds=0, database_url=url)
         self.url = url
         self.quarantine = folder / "quarantine"
+        self._copies = folder / "copies"
 
     @asynccontextmanager
     async def opens(self) -> AsyncGenerator[Service]:
@@ -83,6 +87,18 @@ class StoredHouse(House):
 
     async def keys(self) -> list[str]:
         return [info.key for info in await self.asks(lambda store: store.streams())]
+
+    async def bundles(self) -> list[Path]:
+        """Of the logs that were set aside; with a PostgreSQL only when someone asks for them."""
+        if self.settings.keeps_files:
+            return sorted(self.quarantine.iterdir())
+        assert not self.quarantine.exists()
+        shutil.rmtree(self._copies, ignore_errors=True)
+        for key in await self.asks(lambda store: store.asides()):
+            target = self._copies / bundle_name(key)
+            request = Request(key=key, target=target, at=self.clock.now(), why="asked for")
+            await self.asks(lambda store, asked=request: export(store, asked))
+        return sorted(self._copies.iterdir())
 
     async def _with_database(self, use: Callable[[Database], Awaitable[T]]) -> T:
         database = await open_database(self.url)

@@ -4,7 +4,7 @@ import asyncio
 import os
 import signal
 import socket
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import datetime
 
@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from bots.ground import Ground
-from bots.process import Wait, open_store, run_on
+from bots.process import Wait, run_on, when_up
 from bots.web import bind
 from core.errors import ConfigurationError, StorageError
 from storage.store import SqlStore
@@ -45,10 +45,14 @@ def nowhere() -> str:
         return f"postgres://ada:hush@127.0.0.1:{probe.getsockname()[1]}/bot"
 
 
+def opening(url: str) -> Callable[[], Awaitable[SqlStore]]:
+    return lambda: SqlStore.open(url)
+
+
 async def test_a_database_that_is_not_up_yet_is_waited_for_with_growing_pauses() -> None:
     watch = Watch()
     with pytest.raises(StorageError) as caught:
-        await open_store(nowhere(), clock=watch)
+        await when_up(opening(nowhere()), clock=watch)
     assert watch.slept == [1, 2, 4, 8, 15, 15, 15]
     assert "hush" not in str(caught.value)
 
@@ -56,7 +60,7 @@ async def test_a_database_that_is_not_up_yet_is_waited_for_with_growing_pauses()
 async def test_a_service_waits_for_its_database_for_ever() -> None:
     watch = Watch(most=50)
     with pytest.raises(EnoughError):
-        await open_store(nowhere(), tries=None, clock=watch)
+        await when_up(opening(nowhere()), tries=None, clock=watch)
     assert set(watch.slept[4:]) == {15}
 
 
@@ -64,7 +68,7 @@ async def test_what_is_waited_for_is_said() -> None:
     wait = Wait()
     assert await wait.readiness() == (False, {"state": "starting", "database": "not up yet"})
     with pytest.raises(EnoughError):
-        await open_store(nowhere(), tries=None, clock=Watch(most=1), wait=wait)
+        await when_up(opening(nowhere()), tries=None, clock=Watch(most=1), wait=wait)
     ready, detail = await wait.readiness()
     assert not ready
     assert detail["database"].startswith("not up yet: ")
@@ -72,7 +76,7 @@ async def test_what_is_waited_for_is_said() -> None:
 
 
 async def test_a_database_that_comes_up_is_used(sqlite_url: str) -> None:
-    store = await open_store(sqlite_url, clock=Watch())
+    store = await when_up(opening(sqlite_url), clock=Watch())
     await store.set_fact("a", "b")
     assert await store.fact("a") == "b"
     await store.close()
@@ -81,7 +85,7 @@ async def test_a_database_that_comes_up_is_used(sqlite_url: str) -> None:
 async def test_a_wrong_address_is_not_waited_for() -> None:
     watch = Watch()
     with pytest.raises(ConfigurationError, match="DATABASE_URL"):
-        await open_store("mysql://db", clock=watch)
+        await when_up(opening("mysql://db"), clock=watch)
     assert watch.slept == []
 
 
@@ -93,7 +97,7 @@ async def waiting_service() -> AsyncGenerator[tuple[asyncio.Task[None], httpx.As
         raise AssertionError("there is no database")
 
     with bind(0) as listener:
-        task = asyncio.create_task(run_on(nowhere(), no_ground, listener))
+        task = asyncio.create_task(run_on(opening(nowhere()), no_ground, listener))
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         async with httpx.AsyncClient(base_url=url, trust_env=False) as client:
             yield task, client

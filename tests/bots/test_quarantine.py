@@ -87,10 +87,10 @@ async def quarantined(house: StoredHouse, rows: list[Any], snapshot: tuple[Any, 
     assert aside.startswith(f"{KEY}:aside:")
     assert await house.event_rows(aside) == rows
     assert await house.snapshot_row(aside) == snapshot
-    (folder,) = house.quarantine.iterdir()
+    (folder,) = await house.bundles()
     assert folder.name.endswith(aside.rpartition(":")[2])
     assert rows_of_bundle(folder) == rows
-    assert {stat.S_IMODE(path.stat().st_mode) for path in (folder, house.quarantine)} == {0o700}
+    assert {stat.S_IMODE(path.stat().st_mode) for path in (folder, folder.parent)} == {0o700}
     assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o600}
     with pytest.raises(BrokenDataError):
         check(folder)
@@ -231,7 +231,7 @@ async def test_a_broken_text_behind_a_sound_snapshot_is_noticed_by_the_turn_that
     assert len(house.room.said) == 2
     (aside,) = [key for key in await house.keys() if ":aside:" in key]
     assert (await house.event_rows(aside))[: len(rows)] == rows
-    (folder,) = house.quarantine.iterdir()
+    (folder,) = await house.bundles()
     assert rows_of_bundle(folder) == await house.event_rows(aside)
     ledger = await house.asks(lambda store: store.ledger())
     assert ledger == {"room": Ledger(accepted=4, answered=3, failed=1)}
@@ -265,44 +265,59 @@ async def test_a_debt_in_words_keeps_nobody_from_an_answer_and_is_mended_by_the_
     assert ledger == {"room": Ledger(accepted=4, answered=4)}
 
 
-async def test_a_bundle_that_cannot_be_written_hinders_nobody(house: StoredHouse) -> None:
-    await talked(house)
-    house.quarantine.parent.mkdir(exist_ok=True)
-    house.quarantine.write_text("a file is in the way")
-    await house.damage(of(KEY, without_snapshot(damage.gone(3))))
+async def test_a_bundle_that_cannot_be_written_hinders_nobody(sqlite_house: StoredHouse) -> None:
+    await talked(sqlite_house)
+    sqlite_house.quarantine.parent.mkdir(exist_ok=True)
+    sqlite_house.quarantine.write_text("a file is in the way")
+    await sqlite_house.damage(of(KEY, without_snapshot(damage.gone(3))))
     with capture_logs() as lines:
-        await another_life(house, asks="are you there?")
-    assert [NOTICE in text for text in house.room.said] == [True, False, False]
+        await another_life(sqlite_house, asks="are you there?")
+    assert [NOTICE in text for text in sqlite_house.room.said] == [True, False, False]
     (line,) = [line for line in lines if line["event"] == "no bundle of it"]
     assert line["log_level"] == "error"
-    assert str(house.quarantine) in line["error"]
+    assert str(sqlite_house.quarantine) in line["error"]
 
 
-async def test_the_log_says_where_the_bundle_is(house: StoredHouse) -> None:
-    await talked(house)
-    await house.damage(of(KEY, without_snapshot(damage.gone(3))))
+async def test_the_log_says_where_the_bundle_is(sqlite_house: StoredHouse) -> None:
+    await talked(sqlite_house)
+    await sqlite_house.damage(of(KEY, without_snapshot(damage.gone(3))))
     with capture_logs() as lines:
-        await another_life(house, asks="are you there?")
+        await another_life(sqlite_house, asks="are you there?")
     (line,) = [line for line in lines if line["event"] == "quarantined"]
-    (folder,) = house.quarantine.iterdir()
+    (folder,) = sqlite_house.quarantine.iterdir()
     assert line["bundle"] == str(folder)
 
 
-async def test_a_bundle_that_was_never_written_is_written_at_the_next_start(
-    house: StoredHouse,
+@pytest.mark.postgres
+async def test_where_no_disk_is_promised_the_log_says_how_to_get_the_bundle(
+    postgres_url: str, tmp_path: Path
 ) -> None:
-    """The process was killed between the move and the copy."""
+    house = StoredHouse(postgres_url, tmp_path / "data")
     await talked(house)
     await house.damage(of(KEY, without_snapshot(damage.gone(3))))
-    rows = await house.event_rows(KEY)
-    await another_life(house, asks="are you there?")
-    (folder,) = house.quarantine.iterdir()
+    with capture_logs() as lines:
+        await another_life(house, asks="are you there?")
+        await another_life(house, asks="and now?")
+    (line,) = [line for line in lines if line["event"] == "quarantined"]
+    assert f"stillhere sessions export {line['kept_as']} FOLDER" in line["bundle"]
+    assert not (tmp_path / "data").exists()
+
+
+async def test_a_bundle_that_was_never_written_is_written_at_the_next_start(
+    sqlite_house: StoredHouse,
+) -> None:
+    """The process was killed between the move and the copy."""
+    await talked(sqlite_house)
+    await sqlite_house.damage(of(KEY, without_snapshot(damage.gone(3))))
+    rows = await sqlite_house.event_rows(KEY)
+    await another_life(sqlite_house, asks="are you there?")
+    (folder,) = sqlite_house.quarantine.iterdir()
     shutil.rmtree(folder)
-    async with house.opens():
+    async with sqlite_house.opens():
         await until(folder.exists)
     assert rows_of_bundle(folder) == rows
     written = (folder / "meta.json").stat()
-    async with house.opens():
+    async with sqlite_house.opens():
         pass
     assert (folder / "meta.json").stat() == written
 

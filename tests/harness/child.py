@@ -22,7 +22,7 @@ import msgspec
 from httpx._transports import default as httpx_transport
 from msgspec.structs import replace
 
-from bots.cli.common import prepare
+from bots.cli.common import open_store, prepare
 from bots.ground import Ground
 from bots.process import run_on
 from bots.web import bind
@@ -204,7 +204,7 @@ def live(birth: Birth) -> int:
         with bind(settings.port) as listener:
             port = str(listener.getsockname()[1])
             Path(birth.trace).with_suffix(".port").write_text(port, encoding="utf-8")
-            await run_on(settings.database, ground_of, listener)
+            await run_on(lambda: open_store(settings), ground_of, listener)
 
     asyncio.run(run())
     return 0

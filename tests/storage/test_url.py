@@ -68,16 +68,32 @@ def test_a_certificate_is_checked_as_asked(
     ("query", "arguments"),
     [
         ("connect_timeout=3", {"timeout": 3.0}),
-        ("application_name=bot", {"server_settings": {"application_name": "bot"}}),
         ("host=/run/postgresql&port=5433", {"host": "/run/postgresql", "port": 5433}),
         ("target_session_attrs=read-write", {"target_session_attrs": "read-write"}),
-        ("pgbouncer=true", {"statement_cache_size": 0, "prepared_statement_cache_size": 0}),
-        ("prepared_statement_cache_size=0", {"statement_cache_size": 0}),
-        ("", {"timeout": 10.0, "command_timeout": 60.0}),
+        ("", {"timeout": 10.0}),
     ],
 )
 def test_other_parameters_are_translated(query: str, arguments: dict[str, Any]) -> None:
     assert arguments.items() <= postgres(f"postgres:///d?{query}").arguments.items()
+
+
+@pytest.mark.parametrize(
+    ("query", "pooled"),
+    [
+        ("pgbouncer=true", True),
+        ("prepared_statement_cache_size=0", True),
+        ("pgbouncer=false", False),
+        ("statement_cache_size=100", False),
+        ("", False),
+    ],
+)
+def test_a_pooler_is_named(query: str, pooled: bool) -> None:
+    assert postgres(f"postgres://h/d?{query}").pooled is pooled
+
+
+def test_what_the_server_is_told() -> None:
+    url = postgres("postgres://h/d?application_name=bot&options=-c%20work_mem%3D8MB")
+    assert url.settings == {"application_name": "bot", "options": "-c work_mem=8MB"}
 
 
 def test_what_has_no_meaning_here_is_left_out_and_said() -> None:

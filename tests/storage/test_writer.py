@@ -49,6 +49,9 @@ class Counted:
     def folder(self) -> Path | None:
         return self._database.folder
 
+    async def alter(self, work: Callable[[sa.Connection], T]) -> T:
+        return await self._database.alter(work)
+
     async def write(self, work: Callable[[sa.Connection], T]) -> T:
         self.transactions += 1
         self.statements.append("BEGIN")

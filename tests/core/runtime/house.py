@@ -316,17 +316,19 @@ class Process:
         self.aside.catch_up()
         third = self.holder.seconds / 3
         self._renewing = asyncio.create_task(_every(third, self.jobs.renew_leases))
+        self._hearing = asyncio.create_task(self.wakeups.run())
         self._tasks = [
             self._renewing,
+            self._hearing,
             asyncio.create_task(self.recovery.keep_at()),
             asyncio.create_task(_every(0.5, self.jobs.fire_due)),
             asyncio.create_task(self.delivery.run()),
-            asyncio.create_task(self.wakeups.run()),
         ]
 
     def forgets_to_renew(self) -> None:
         """As a process that is stopped or starved for a while."""
         self._renewing.cancel()
+        self._hearing.cancel()
 
     def dozes(self) -> None:
         """As by SIGSTOP, but for what is under way: it looks at nothing and hears nothing."""
