@@ -42,11 +42,12 @@ NO_KILL = Cell()
 class Write(msgspec.Struct, frozen=True):
     """One line of a life's trace: a write begins, or is ``done``. ``name`` is the store's method,
     ``row`` the outbox row of a message that is new to its chat, where the write is about one. The
-    opening of a preview is done when it was out before."""
+    opening of a preview is done when it was out before. ``at`` is Unix time."""
 
     name: str
     row: str = ""
     done: bool = False
+    at: float = 0.0
 
 
 def kills_of(life: int, kind: Kind, passed: Sequence[str]) -> Iterable[Kill]:
