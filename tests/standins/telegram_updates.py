@@ -62,7 +62,8 @@ class Updates:
         self._poller: Call | None = None
         self.conflicts: list[Conflict] = []
         """Two polls at once; one whose client had left by then is none."""
-        self._newest_poller = ""
+        self.poller = ""
+        """Who polled last."""
 
     @property
     def pending(self) -> list[int]:
@@ -148,7 +149,7 @@ class Updates:
     def _take_over(self, call: Call) -> None:
         if self.webhook is not None:
             raise RefusedError(Refuse(409, WEBHOOK_IS_SET))
-        self._poller, self._newest_poller = call, call.who
+        self._poller, self.poller = call, call.who
         self._stand_in.changes.announce()
 
     def _has_news(self, call: Call) -> bool:
@@ -157,7 +158,7 @@ class Updates:
     def _check_still_polling(self, call: Call) -> None:
         if self._poller is not call:
             if not self._stand_in.is_over(call):
-                self.conflicts.append(Conflict(now(), call.who, self._newest_poller))
+                self.conflicts.append(Conflict(now(), call.who, self.poller))
             raise RefusedError(Refuse(409, OTHER_POLLER))
         self._poller = None
         if self.webhook is not None:
