@@ -10,6 +10,7 @@ import msgspec
 
 from tests.harness.chaos.fleet import Fleet, Site
 from tests.harness.chaos.gaps import Timing, timing
+from tests.harness.chaos.screens import as_text
 from tests.harness.chaos.storm import Storm, Weather
 from tests.harness.chaos.watch import Diary, Span
 from tests.harness.kills import doubts
@@ -76,6 +77,7 @@ async def chaos(zygote: Zygote, site: Site, plan: Plan) -> Outcome:
         run = _Run(fleet, people, plan)
         await run.goes()
         books = await audit(site.url, await fleet.logs())
+        (site.folder / "screens").write_text(run.screens(), encoding="utf-8")
         return run.outcome(books, words)
 
 
@@ -111,6 +113,10 @@ class _Run:
         await asyncio.sleep(self._plan.calm)
         span.ended = time.time()
         self._calm.append(span)
+
+    def screens(self) -> str:
+        touches = self._fleet.watch.touches
+        return as_text(self._people, touches, self._diary.spans, self._began)
 
     def outcome(self, books: Books, words: Words) -> Outcome:
         fleet, conflicts = self._fleet, self._fleet.telegram.updates.conflicts
