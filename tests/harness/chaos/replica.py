@@ -16,6 +16,7 @@ from tests.harness.lab import Zygote
 
 LOOK_SECONDS = 0.02
 ASK_SECONDS = 5.0
+STILL = float("inf")
 
 BirthOf = Callable[[str], Birth]
 """Of the life with that name."""
@@ -60,6 +61,10 @@ class Replica:
     def is_up(self) -> bool:
         return self.life.ended is None
 
+    @property
+    def stands_still(self) -> bool:
+        return any(until == STILL for _, until in self.life.frozen)
+
     def signal(self, number: signal.Signals) -> None:
         """It may have died just now."""
         if self.is_up:
@@ -69,7 +74,7 @@ class Replica:
     async def freeze(self, seconds: float) -> None:
         """It stands still for so long, unless it is killed meanwhile."""
         life, since = self.life, time.time()
-        life.frozen.append((since, float("inf")))
+        life.frozen.append((since, STILL))
         self.signal(signal.SIGSTOP)
         try:
             await asyncio.sleep(seconds)

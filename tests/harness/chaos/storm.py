@@ -133,6 +133,9 @@ class Storm:
 
     async def _freezes(self, span: Span) -> None:
         victim = self._victim()
+        if victim.stands_still:
+            span.note = "stood still already"
+            return
         seconds = self._fleet.site.lease * self._dice.uniform(*FROZEN_LEASES)
         span.note = f"{victim.life.name} for {seconds:.0f} s"
         await victim.freeze(seconds)
