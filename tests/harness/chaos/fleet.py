@@ -89,13 +89,14 @@ class Fleet:
         """A clean stop of all."""
         await asyncio.gather(*(replica.leaves(GRACE) for replica in self.replicas))
 
-    async def is_well(self) -> bool:
-        """Each is healthy, one of them hears the platform, and nothing waits there."""
+    async def is_well(self, newest: int) -> bool:
+        """Each is healthy, one of them hears the platform, and all up to the ``newest`` update is
+        taken."""
         codes = await asyncio.gather(
             *(one.code_of(path) for one in self.replicas for path in ("/healthz", "/readyz"))
         )
         well = all(code == 200 for code in codes[::2]) and 200 in codes[1::2]
-        return well and not self.telegram.updates.pending
+        return well and min(self.telegram.updates.pending, default=newest + 1) > newest
 
     @property
     def lives(self) -> list[Life]:
@@ -134,7 +135,7 @@ class Fleet:
     async def _healthy(self, new: Replica) -> None:
         """As a host's check of a new release sees it; one that is killed meanwhile comes again."""
         deadline = time.monotonic() + GRACE
-        while await new.code_of("/healthz") != 200:
+        while await new.code_of("/readyz") != 200:
             if time.monotonic() > deadline:
                 return
             await asyncio.sleep(LOOK_SECONDS)

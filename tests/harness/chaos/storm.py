@@ -90,8 +90,8 @@ class Storm:
                 return
 
     async def well(self, after: str) -> None:
-        began = time.monotonic()
-        while not await self._fleet.is_well():
+        began, newest = time.monotonic(), self._fleet.telegram.updates.newest
+        while not await self._fleet.is_well(newest):
             if time.monotonic() - began > self._weather.within:
                 self.faults.append(f"not well {self._weather.within:.0f} s after {after}")
                 return
