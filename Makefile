@@ -19,8 +19,9 @@ LOCK_FLAGS ?=
 PYTEST_FLAGS ?=
 MATRIX_FLAGS ?=
 SOAK_FLAGS ?=
+CHAOS_FLAGS ?=
 
-.PHONY: help run test check bench matrix soak fix lock clean
+.PHONY: help run test check bench matrix soak chaos fix lock clean
 
 help:
 	@echo "make run     talk to the bot in this terminal (no key needed)"
@@ -30,6 +31,7 @@ help:
 	@echo "make bench   measure; prints the ratios of docs/performance.md"
 	@echo "make matrix  kill the service at every durable point; writes docs/kill-matrix.md"
 	@echo "make soak    ten minutes of talk and random kills; writes docs/soak.md"
+	@echo "make chaos   ten minutes of storm over several replicas; writes docs/chaos.md"
 	@echo "make lock    compile requirements*.txt from pyproject.toml (LOCK_FLAGS=--upgrade)"
 	@echo "make clean   remove .venv and caches"
 
@@ -54,6 +56,9 @@ matrix: .venv/.dev-stamp
 
 soak: .venv/.dev-stamp
 	@$(BIN)/python -m tests.harness.soak --write docs/soak.md $(SOAK_FLAGS)
+
+chaos: .venv/.dev-stamp
+	@$(BIN)/python -m tests.harness.chaos --write docs/chaos.md $(CHAOS_FLAGS)
 
 fix: .venv/.dev-stamp
 	@$(BIN)/ruff check --fix --quiet . ; $(BIN)/ruff format --quiet .

@@ -13,7 +13,7 @@ from core.ports import Claimed, Lease, Platforms, PreviewState
 from storage.codec import clean, micros
 from storage.engine import DialectName, first_part, insert, json_list, json_rows, of_platforms
 from storage.rows import Row, claimed, preview_claimed, preview_row
-from storage.tables import outbox
+from storage.tables import outbox, streams
 
 OF_LANE = "{}:%"
 _holds = outbox.c.holds
@@ -125,6 +125,11 @@ _OLD_PREVIEW = (
     .where(_of_id)
     .with_for_update()
 )
+_OWNER = (
+    sa.select(streams.c.owner)
+    .where(streams.c.key == sa.bindparam("of_key"))
+    .with_for_update(read=True)
+)
 _OTHERS = (
     sa.select(outbox.c.id)
     .where(_holds, outbox.c.lane == sa.bindparam("of_lane"), outbox.c.id != sa.bindparam("of_id"))
@@ -202,6 +207,8 @@ def open_preview(
 ) -> tuple[PreviewState, Claimed | None]:
     """One that is pending again was proved not to be out: it is opened anew."""
     row = preview_row(message, lease, at)
+    if lease.held and not _is_held(connection, message.key, lease.owner):
+        return "lost", None
     found = connection.execute(_OLD_PREVIEW, {"of_id": row["id"]}).mappings().first()
     old: Row | None = dict(found) if found else None
     if old is not None and old["state"] == "sent":
@@ -219,6 +226,11 @@ def open_preview(
         again = {"owner": lease.owner, "lease_until": row["lease_until"]}
         connection.execute(_REOPEN, {**again, "of_position": old["position"]})
     return "opened", preview_claimed(message, row)
+
+
+def _is_held(connection: sa.Connection, key: str, owner: str) -> bool:
+    """Until the end of the transaction, since nobody else can take it before."""
+    return connection.execute(_OWNER, {"of_key": clean(key)}).scalar() == owner
 
 
 def backlog(connection: sa.Connection) -> dict[str, int]:

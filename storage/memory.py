@@ -348,6 +348,8 @@ class MemoryStore:
     ) -> tuple[PreviewState, Claimed | None]:
         row = preview_row(message, lease, at)
         await self._turn()
+        if lease.held and self._ground.heads.get(message.key, Head()).owner != lease.owner:
+            return "lost", None
         old = self._outbox.get(row["id"])
         if old is not None and old["state"] == "sent":
             return "sent", preview_claimed(message, old)

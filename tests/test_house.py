@@ -15,7 +15,19 @@ from packaging.utils import canonicalize_name
 
 ROOT: Final = Path(__file__).parent.parent
 LOCKS: Final = ("requirements.txt", "requirements-dev.txt")
-TARGETS: Final = ("run", "test", "check", "bench", "matrix", "soak", "fix", "lock", "clean", "help")
+TARGETS: Final = (
+    "run",
+    "test",
+    "check",
+    "bench",
+    "matrix",
+    "soak",
+    "chaos",
+    "fix",
+    "lock",
+    "clean",
+    "help",
+)
 PIN: Final = re.compile(
     r"^([a-z0-9][a-z0-9-]*)==([^\s;]+)( ; [^\\]+)?( --hash=sha256:[0-9a-f]{64})+$"
 )

@@ -76,8 +76,9 @@ class Outbox(Protocol):
         self, message: OutboxMessage, lease: Lease, at: datetime
     ) -> tuple[PreviewState, Claimed | None]:
         """Makes the preview's row, sending, where there is none: («opened», the row). Otherwise
-        («sent», the row), or («lost», None) when it failed or its outcome is unknown. («held»,
-        None) and no row while an older message of the lane is still to be sent."""
+        («sent», the row), or («lost», None) when it failed or its outcome is unknown, or when the
+        ``lease`` says it is ``held`` and the session is not its owner's. («held», None) and no row
+        while an older message of the lane is still to be sent."""
         ...
 
     async def backlog(self) -> dict[str, int]:

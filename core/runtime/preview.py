@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from datetime import timedelta
 
 import msgspec
 import structlog
@@ -12,7 +13,7 @@ from core.domain.keys import Address
 from core.domain.messages import OutboxMessage, Part
 from core.domain.values import clean
 from core.errors import PermanentError, StorageError, TransientError, UnknownOutcomeError
-from core.ports import Channel, Claimed, Clock, Outbox
+from core.ports import Channel, Claimed, Clock, Outbox, PreviewState
 from core.runtime.holder import Holder
 from core.runtime.limiter import Limiter
 from core.runtime.retrying import insist
@@ -26,6 +27,9 @@ TYPING_LONGEST = 600.0
 CALL_SHARE = 0.8
 """Of its row's claim that one call may take. It is waited for even when the answer is there: what
 is cut short may arrive all the same, beside the answer or over it."""
+SURE_SHARE = 0.5
+"""Of a lease, for which it is believed to be ours without asking again; leases are renewed at a
+third."""
 CLOSING = 1.0
 """Seconds that a call which a stop cuts short has for saying so."""
 
@@ -57,6 +61,8 @@ class Preview:
         """The row, once its message is out."""
         self._muted = False
         self._resting = False
+        self._sure_until = stage.clock.now()
+        """Until when nobody else can have taken the turn."""
         self._task: asyncio.Task[None] | None = None
         self._settling: asyncio.Task[None] | None = None
 
@@ -88,13 +94,9 @@ class Preview:
         await self._typing()
         while not self._muted:
             self._resting = True
-            before = clock.now()
             await clock.sleep(TICK)
             self._resting = False
             now = clock.now()
-            if (now - before).total_seconds() >= self._stage.holder.seconds / 2:
-                # The process slept, and the turn may be another's by now.
-                return
             if (self._text and not await self._show()) or self._muted:
                 return
             quiet = (now - typed).total_seconds() >= TYPING_EVERY
@@ -126,6 +128,8 @@ class Preview:
         try:
             if self._out is None:
                 return await self._open(part)
+            if not await self._is_ours(self._out):
+                return False
             await self._edit(self._out, part)
         except TransientError as error:
             self._slow_down(error)
@@ -152,21 +156,19 @@ class Preview:
         return asyncio.timeout(self._stage.holder.seconds * CALL_SHARE)
 
     async def _open(self, part: Part) -> bool:
-        stage = self._stage
         message = OutboxMessage(
             id=self._message_id, key=self._key, address=self._address, kind="preview", part=part
         )
         try:
-            now = stage.clock.now()
-            lease = stage.holder.lease(now)
-            opening = await ended(stage.outbox.open_preview(message, lease, now))
+            opening = await ended(self._row_of(message))
             state, row = opening.result()
         except StorageError as error:
             log.warning("no preview", message=self._message_id, error=str(error))
             return False
         if row is not None and state == "opened" and opening.cancelled:
+            stage, why = self._stage, "cut short by a stop"
             with suppress(StorageError):
-                await whole(stage.outbox.retry(row, now, "cut short by a stop"))
+                await whole(stage.outbox.retry(row, stage.clock.now(), why))
         opening.go_on()
         if row is None:
             return state == "held"
@@ -174,6 +176,26 @@ class Preview:
             return await self._send(row)
         self._out = row
         return True
+
+    async def _row_of(self, message: OutboxMessage) -> tuple[PreviewState, Claimed | None]:
+        """Of a turn that is still ours. Raises StorageError."""
+        now = self._stage.clock.now()
+        lease = self._stage.holder.lease(now, held=True)
+        found = await self._stage.outbox.open_preview(message, lease, now)
+        self._sure_until = now + timedelta(seconds=self._stage.holder.seconds * SURE_SHARE)
+        return found
+
+    async def _is_ours(self, row: Claimed) -> bool:
+        """Whether another process may not have taken the turn, as it does when this one stood still
+        or lost its database: what it shows stays as it is. Asked again when the last time is long
+        ago; False also when nobody can say."""
+        if self._stage.clock.now() < self._sure_until:
+            return True
+        try:
+            state, _ = await self._row_of(row.message)
+        except StorageError:
+            return False
+        return state == "sent"
 
     async def _send(self, row: Claimed) -> bool:
         """The first text. Whatever happens, its row does not stay «sending»."""

@@ -10,7 +10,7 @@ from core.errors import ConflictError, LeaseLostError
 from core.ports import Lease, Notification, Store
 from storage.memory import MemoryStore
 from storage.store import SqlStore
-from tests.contract.values import KEY, OTHER, at, commit, lease, said
+from tests.contract.values import KEY, OTHER, at, commit, lease, letter, said
 
 BOT = "telegram 1234"
 
@@ -138,3 +138,17 @@ async def test_who_waits_for_a_named_lease_is_told(store: Store, shared: str) ->
         await until(lambda: bool(heard))
         assert heard == [Notification("lease", BOT)]
         assert await other.take_lease(BOT, lease("there", 15), at(0))
+
+
+async def test_a_preview_of_a_turn_that_another_took_is_not_begun(store: Store) -> None:
+    preview = letter("p", kind="preview")
+    assert await store.open_preview(preview, held(), at()) == ("lost", None)
+    await store.commit(commit(KEY, 0, said(), open_turn=True, lease=lease("here", 10)))
+    state, _ = await store.open_preview(preview, held(), at())
+    assert state == "opened"
+    await store.commit(commit(KEY, 1, open_turn=True, lease=lease("there", 20), at=at(11)))
+    assert await store.open_preview(preview, held(until=30), at(12)) == ("lost", None)
+    later = letter("q", kind="preview")
+    assert await store.open_preview(later, held(until=30), at(12)) == ("lost", None)
+    await store.commit(commit(KEY, 1, said(), lease=lease("there", 20), at=at(13)))
+    assert await store.open_preview(later, held("there", 40), at(14)) == ("lost", None)

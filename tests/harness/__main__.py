@@ -182,7 +182,7 @@ def _commit() -> str:
     def git(*words: str) -> str:
         return subprocess.run(["git", *words], capture_output=True, text=True, check=True).stdout
 
-    others = (":!docs/kill-matrix.md", ":!docs/soak.md")
+    others = (":!docs/kill-matrix.md", ":!docs/soak.md", ":!docs/chaos.md")
     changed = git("status", "--porcelain", "--untracked-files=no", "--", *others).strip()
     return git("rev-parse", "--short", "HEAD").strip() + (" with changes" if changed else "")
 

@@ -126,7 +126,8 @@ class KillingStore:
 
     def _note(self, write: Write) -> None:
         with suppress(OSError):
-            note(self._birth.trace, msgspec.json.encode(write).decode())
+            stamped = replace(write, at=time.time())
+            note(self._birth.trace, msgspec.json.encode(stamped).decode())
 
     def _dies_if(self, number: int, *, after: bool) -> None:
         kill = self._birth.kill

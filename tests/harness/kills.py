@@ -42,11 +42,12 @@ NO_KILL = Cell()
 class Write(msgspec.Struct, frozen=True):
     """One line of a life's trace: a write begins, or is ``done``. ``name`` is the store's method,
     ``row`` the outbox row of a message that is new to its chat, where the write is about one. The
-    opening of a preview is done when it was out before."""
+    opening of a preview is done when it was out before. ``at`` is Unix time."""
 
     name: str
     row: str = ""
     done: bool = False
+    at: float = 0.0
 
 
 def kills_of(life: int, kind: Kind, passed: Sequence[str]) -> Iterable[Kill]:
@@ -74,10 +75,26 @@ def _in_doubt(writes: Sequence[Write]) -> set[str]:
     return doubtful
 
 
-def doubts(writes: Mapping[int, Sequence[Write]]) -> Counter[str]:
+def overdue(writes: Sequence[Write], lease: float) -> set[str]:
+    """Rows that were in hand for longer than their claim lasts, which is a lease for a preview and
+    two for a message: another process may have sent them meanwhile."""
+    late: set[str] = set()
+    since: dict[str, float] = {}
+    for write in writes:
+        if write.done:
+            began = since.pop(write.row, write.at)
+            late |= {write.row} if write.at - began >= lease else set[str]()
+        elif write.row and write.name in ("claim", "open_preview"):
+            since[write.row] = write.at + (lease if write.name == "claim" else 0.0)
+    return late
+
+
+def doubts(writes: Mapping[int, Sequence[Write]], lease: float | None = None) -> Counter[str]:
     """By session key, how many messages may have come twice: those that a life had not settled when
-    it ended, and those that it wrote down as unknown."""
+    it ended, and those that it wrote down as unknown. With a ``lease``, where other processes take
+    what is held for longer, also what is ``overdue``."""
     rows: list[str] = []
     for passed in writes.values():
-        rows += _in_doubt([write for write in passed if write.name != "unknown"])
+        known = [write for write in passed if write.name != "unknown"]
+        rows += _in_doubt(known) | (overdue(known, lease) if lease else set[str]())
     return Counter(row.partition("@")[0] for row in rows)

@@ -15,12 +15,12 @@ import httpx
 import msgspec
 
 from core.domain.events import Recorded
-from core.errors import BrokenDataError, StorageError
 from storage.store import SqlStore
 from tests.harness.child import HALT, Birth
 from tests.harness.kills import NO_KILL, Cell, Kill, Kind, Write, kills_of
+from tests.harness.reader import Reader
 from tests.harness.scripted import Script
-from tests.harness.tools import LEDGER
+from tests.harness.surroundings import effects_in, surroundings
 from tests.harness.towns import TOWNS, TelegramTown
 from tests.harness.zygote import Request
 from tests.standins.base import Call
@@ -109,7 +109,7 @@ class Lab:
         self._wanted = False
         self._parting = signal.SIGTERM
         self._killed: set[Kill] = set()
-        self._store: SqlStore | None = None
+        self._reader = Reader(place.database)
         self._port = _free_port() if place.webhook else 0
 
     async def __aenter__(self) -> "Lab":
@@ -126,8 +126,7 @@ class Lab:
         self._part(signal.SIGKILL)
         if self._keeper is not None:
             await self._keeper
-        if self._store is not None:
-            await self._store.close()
+        await self._reader.close()
         await asyncio.gather(
             asyncio.to_thread(self.town.stand_in.stop), asyncio.to_thread(self.model.stop)
         )
@@ -195,10 +194,8 @@ class Lab:
         return self._place.database.startswith("sqlite")
 
     async def store(self) -> SqlStore:
-        """For reading, as `stillhere sessions` does it beside the running service."""
-        if self._store is None:
-            self._store = await SqlStore.open(self._place.database, read_only=True)
-        return self._store
+        """For reading, beside the running service."""
+        return await self._reader.store()
 
     async def settled(self, patience: float) -> None:
         """Until nobody waits for anything: no turn is open, no message pending or under way."""
@@ -207,19 +204,7 @@ class Lab:
                 await asyncio.sleep(LOOK_SECONDS)
 
     async def _is_settled(self) -> bool:
-        if self.town.pending:
-            return False
-        try:
-            return await self._books_are_closed()
-        except StorageError:
-            return False
-
-    async def _books_are_closed(self) -> bool:
-        store = await self.store()
-        if any(info.open_turn for info in await store.streams()):
-            return False
-        waits = sum(n for state, n in (await store.backlog()).items() if state != "failed")
-        return not waits and not any(one.pending for one in (await store.ledger()).values())
+        return not self.town.pending and await self._reader.nobody_waits()
 
     async def halted(self, patience: float) -> Path:
         """The file that holds the service at the write where it was to halt."""
@@ -231,12 +216,7 @@ class Lab:
 
     async def logs(self) -> dict[str, tuple[Recorded, ...]]:
         """Those that can be read."""
-        store = await self.store()
-        found: dict[str, tuple[Recorded, ...]] = {}
-        for info in await store.streams():
-            with suppress(BrokenDataError):
-                found[info.key] = await store.events(info.key)
-        return found
+        return await self._reader.logs()
 
     async def readiness(self) -> tuple[int, str]:
         """What a host's health check is told; 0 when nobody listens."""
@@ -262,8 +242,7 @@ class Lab:
     @property
     def effects(self) -> list[str]:
         """What the tools did, a line each."""
-        ledger = self._place.folder / "ledger"
-        return ledger.read_text(encoding="utf-8").splitlines() if ledger.exists() else []
+        return effects_in(self._place.folder)
 
     def log(self) -> str:
         path = self._place.folder / "log"
@@ -314,17 +293,9 @@ class Lab:
         place = self._place
         return Birth(
             environment={
-                "PATH": os.environ["PATH"],
-                "HOME": str(place.folder),
-                "DATABASE_URL": place.database,
-                "STILLHERE_DATA": str(place.folder),
-                "MODEL": "openai/test",
-                "OPENAI_API_KEY": "sk-stand-in-key",
-                "OPENAI_API_BASE": f"{self.model.url}/v1",
-                "ALLOWED_USERS": "*",
+                **surroundings(place.folder, place.database, self.model.url),
                 "PORT": str(self._port),
                 "DRAIN_SECONDS": "2",
-                LEDGER: str(place.folder / "ledger"),
                 **self.town.environment(self._port),
                 **place.environment,
             },

@@ -39,7 +39,8 @@ TURNS_OF_AN_ACCEPT = 4
 class Call(msgspec.Struct):
     """One incoming call. `number` counts all calls from 1, `nth` those of its method.
 
-    `at` is `time.monotonic()`, `pieces` the parts of a streamed answer that went out.
+    `at` is `time.monotonic()`, `pieces` the parts of a streamed answer that went out. `who` is the
+    caller, where each has an address of its own.
     """
 
     number: int
@@ -51,6 +52,7 @@ class Call(msgspec.Struct):
     outcome: str = "open"
     cancelled: bool = False
     pieces: int = 0
+    who: str = ""
 
 
 Hook = Callable[[Call], Awaitable[Fault | None] | Fault | None]
@@ -153,7 +155,7 @@ class StandIn(abc.ABC):
         self, request: web.Request, method: str, params: dict[str, Any]
     ) -> web.StreamResponse:
         """A client that leaves ends what waits, but never undoes or skips an effect."""
-        call = self._log(method, params)
+        call = self._log(method, params, request.match_info.get("who", ""))
         task = asyncio.create_task(self._run(call, request))
         self._running.add(task)
         task.add_done_callback(self._running.discard)
@@ -223,11 +225,11 @@ class StandIn(abc.ABC):
                 pass
         return None
 
-    def _log(self, method: str, params: dict[str, Any]) -> Call:
+    def _log(self, method: str, params: dict[str, Any], who: str) -> Call:
         with self.changes.lock:
             self._counts[method] += 1
             number, nth = len(self.calls) + 1, self._counts[method]
-            call = Call(number, nth, method, params, time.monotonic())
+            call = Call(number, nth, method, params, time.monotonic(), who=who)
             self.calls.append(call)
         return call
 

@@ -33,7 +33,8 @@ JSON_FIELDS = frozenset(
 
 
 class TelegramStandIn(StandIn):
-    """One bot. `updates`, `methods` and `chats` show what Telegram itself would know."""
+    """One bot. `updates`, `methods` and `chats` show what Telegram itself would know. `url_for`
+    gives several callers addresses of their own, so that it is seen who did what."""
 
     def __init__(self, token: str = TOKEN) -> None:
         super().__init__()
@@ -44,6 +45,9 @@ class TelegramStandIn(StandIn):
         self.updates = Updates(self)
         self._users: dict[int, User] = {}
         self._revoked = False
+
+    def url_for(self, who: str) -> str:
+        return f"{self.url}/for/{who}"
 
     def user(self, user_id: int, first_name: str = "Ada") -> User:
         """The same person for the same id."""
@@ -107,6 +111,8 @@ class TelegramStandIn(StandIn):
     def routes(self) -> Iterable[web.RouteDef]:
         yield web.route("*", "/bot{token}/{method}", self._on_method)
         yield web.get("/file/bot{token}/{path:.+}", self._on_download)
+        yield web.route("*", "/for/{who}/bot{token}/{method}", self._on_method)
+        yield web.get("/for/{who}/file/bot{token}/{path:.+}", self._on_download)
 
     async def work(self) -> None:
         await self.updates.deliver()

@@ -8,6 +8,7 @@ import msgspec
 
 from tests.standins.base import Call, StandIn
 from tests.standins.faults import Refuse, RefusedError
+from tests.standins.telegram_chats import now
 
 WEBHOOK_IS_SET = (
     "Conflict: can't use getUpdates method while webhook is active; "
@@ -37,6 +38,14 @@ class Webhook(msgspec.Struct, frozen=True):
     secret: str | None
 
 
+class Conflict(msgspec.Struct, frozen=True):
+    """A poll of ``who`` was answered with 409, since ``by`` polled as well; `at` is Unix time."""
+
+    at: float
+    who: str
+    by: str
+
+
 class Updates:
     """`confirmed` are the ids that the bot took; `posts` the webhook's (id, status or error)."""
 
@@ -51,6 +60,10 @@ class Updates:
         self._pending: list[Update] = []
         self._last_id = 1000
         self._poller: Call | None = None
+        self.conflicts: list[Conflict] = []
+        """Two polls at once; one whose client had left by then is none."""
+        self.poller = ""
+        """Who polled last."""
 
     @property
     def pending(self) -> list[int]:
@@ -136,7 +149,7 @@ class Updates:
     def _take_over(self, call: Call) -> None:
         if self.webhook is not None:
             raise RefusedError(Refuse(409, WEBHOOK_IS_SET))
-        self._poller = call
+        self._poller, self.poller = call, call.who
         self._stand_in.changes.announce()
 
     def _has_news(self, call: Call) -> bool:
@@ -144,6 +157,8 @@ class Updates:
 
     def _check_still_polling(self, call: Call) -> None:
         if self._poller is not call:
+            if not self._stand_in.is_over(call):
+                self.conflicts.append(Conflict(now(), call.who, self.poller))
             raise RefusedError(Refuse(409, OTHER_POLLER))
         self._poller = None
         if self.webhook is not None:

@@ -106,6 +106,40 @@ async def test_a_resumed_turn_goes_on_in_the_same_message() -> None:
 
 
 @in_virtual_time
+async def test_who_stood_still_past_its_lease_shows_nothing_over_the_answer() -> None:
+    ground = streaming(pause=6)
+    paused = await ground.starts()
+    await paused.hears("a story")
+    paused.forgets_to_renew()
+    await passes(16)
+    assert ground.chat.texts == ["Once upon …"]
+
+    ground.model = Streaming(pause=0.2)
+    await ground.starts()
+    await passes(3)
+    shown = len(ground.chat.log)
+    await passes(60)
+
+    assert ground.chat.texts == ["Once upon a time"]
+    assert len(ground.chat.log) == shown
+
+
+@in_virtual_time
+async def test_who_stood_still_begins_no_message_of_a_turn_that_another_ended() -> None:
+    ground = streaming(pause=20)
+    paused = await ground.starts()
+    await paused.hears("a story")
+    paused.forgets_to_renew()
+    await passes(16)
+
+    ground.model = Streaming(pause=0.1)
+    await ground.starts()
+    await passes(90)
+
+    assert ground.chat.texts == ["Once upon a time"]
+
+
+@in_virtual_time
 async def test_a_preview_that_the_user_deleted_is_replaced_by_a_new_message() -> None:
     ground = streaming()
     process = await ground.starts()

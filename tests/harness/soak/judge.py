@@ -172,7 +172,7 @@ class _Judge:
             return []
         whole: dict[str, float] = {}
         for message in self._seen:
-            for one, at in _answered_at(message):
+            for one, at in answered_at(message):
                 whole[one] = min(at, whole.get(one, at))
         return [whole[sent.what] - sent.at for sent in self._said if sent.what in whole]
 
@@ -211,7 +211,7 @@ def _is_beginning(text: str) -> bool:
     return text.startswith(GROWING) and not echoed(text) and not REMINDED.fullmatch(text)
 
 
-def _answered_at(message: Message) -> Sequence[tuple[str, float]]:
+def answered_at(message: Message) -> Sequence[tuple[str, float]]:
     """When each message that it answers stood in it for the first time."""
     found: dict[str, float] = {}
     for version in message.versions:

@@ -3,12 +3,12 @@
 import statistics
 from collections.abc import Sequence
 
+from tests.harness.soak.ending import MAX_FAILED
 from tests.harness.soak.gauge import Change
 from tests.harness.soak.run import (
     CALM_FILES_EACH,
     CALM_RSS_GROWTH,
     FILES_GROWTH,
-    MAX_FAILED,
     RSS_GROWTH,
     Outcome,
 )

@@ -6,10 +6,8 @@ import os
 import random
 import signal
 import time
-from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
 
 import msgspec
 
@@ -17,19 +15,16 @@ from tests.harness.kills import doubts
 from tests.harness.lab import Lab, Place, Zygote
 from tests.harness.soak.books import Books, audit
 from tests.harness.soak.crowd import Person
+from tests.harness.soak.ending import charges_of, settles, tidies, totals, unexpected, unsure
 from tests.harness.soak.gauge import SAME_AGE, Change, Sample, sample, slopes, warm, watched
 from tests.harness.soak.judge import Account, Evidence, judged
-from tests.harness.soak.words import DOUBTFUL, Words
+from tests.harness.soak.words import Words
 from tests.standins.openai import COMPLETIONS
 
 FIRST_ID = 1001
-TIDY_SECONDS = 5.0
 LOOK_SECONDS = 0.1
-SETTLED_WITHIN = 240.0
-"""The longest wait before an attempt is a minute, and a turn may have two such ahead."""
 LONGEST = 4
 """Times as long as meant, on a machine that is too busy for so many kills."""
-MAX_FAILED = 0.01
 RSS_GROWTH = 12.0
 """MiB, between the first and the last quarter of the lives, each at the same age. What the model is
 shown grows until it has reached its limits, and some thirty requests are under way at that age."""
@@ -141,7 +136,7 @@ async def soak(zygote: Zygote, place: Place, plan: Plan) -> Outcome:
     async with lab:
         run = _Run(lab, people, plan)
         await run.goes()
-        books = await audit(place.database, lab)
+        books = await audit(place.database, await lab.logs())
         return run.outcome(books, words)
 
 
@@ -156,7 +151,7 @@ class _Run:
         self._settled_in = 0.0
 
     async def goes(self) -> None:
-        tidy = asyncio.create_task(self._tidies())
+        tidy = asyncio.create_task(tidies(self._lab))
         ended = asyncio.Event()
         async with asyncio.TaskGroup() as group:
             for person in self._people:
@@ -164,7 +159,7 @@ class _Run:
             await self._killer.strikes()
             await self._is_calm()
             ended.set()
-        await self._settles()
+        self._settled_in, self._faults = await settles(self._lab)
         tidy.cancel()
         await self._lab.down()
 
@@ -173,37 +168,9 @@ class _Run:
         every = min(1.0, self._plan.calm / 20)
         self._calm = await watched(self._lab, lambda: time.monotonic() >= ends, every)
 
-    async def _settles(self) -> None:
-        began = time.monotonic()
-        try:
-            async with asyncio.timeout(SETTLED_WITHIN):
-                while await self._reminders_wait():  # noqa: ASYNC110
-                    await asyncio.sleep(LOOK_SECONDS)
-            await self._lab.settled(SETTLED_WITHIN)
-        except TimeoutError:
-            self._faults.append(f"not settled within {SETTLED_WITHIN:.0f} s")
-        self._settled_in = time.monotonic() - began
-
-    async def _reminders_wait(self) -> bool:
-        """However late they are rung on a machine that is busy."""
-        store = await self._lab.store()
-        waiting = await store.due(datetime.now(UTC) + timedelta(days=1))
-        return any(timer.kind == "reminder" for timer in waiting)
-
-    async def _tidies(self) -> None:
-        """What the stand-ins keep of calls that are over would fill the memory of this process."""
-        while True:
-            await asyncio.sleep(TIDY_SECONDS)
-            for standin in (self._lab.telegram, self._lab.model):
-                with standin.changes.lock:
-                    for call in standin.calls:
-                        if call.outcome != "open":
-                            call.params, call.effect = {}, None
-            self._lab.model.requests.clear()
-
     def outcome(self, books: Books, words: Words) -> Outcome:
         lab, killer = self._lab, self._killer
-        charges = Counter(line.split()[1] for line in lab.effects if line.startswith("charge "))
+        charges = charges_of(lab.effects)
         evidence = Evidence(books.outcomes, doubts(lab.writes()), charges)
         accounts = [judged(person, evidence) for person in self._people]
         young, calm = Change.of(killer.young), Change.of(self._calm)
@@ -213,10 +180,10 @@ class _Run:
             *(fault for account in accounts for fault in account.faults),
             *words.mixed,
             *lab.model.violations,
-            *_totals(accounts, books),
+            *totals(accounts, books),
             *([f"only {lab.died} kills"] if lab.died < self._plan.kills else []),
             *_growth(young, calm, len(self._people)),
-            *_unexpected(lab.codes),
+            *unexpected(lab.codes),
         ]
         return Outcome(
             plan=self._plan,
@@ -229,24 +196,13 @@ class _Run:
             lives=lab.lives,
             model_calls=words.asked,
             charges=charges.total(),
-            unsure=_unsure(self._people),
+            unsure=unsure(self._people),
             young=young,
             calm=calm,
             slope=slopes(self._calm),
             log_mib=len(lab.log()) / 2**20,
             settled_in=self._settled_in,
         )
-
-
-def _totals(accounts: Sequence[Account], books: Books) -> list[str]:
-    """P1: what was taken is what was sent, and each has one end."""
-    sent = sum(account.sent for account in accounts)
-    failed = sum(account.failed for account in accounts)
-    ends = Counter(books.outcomes.values())
-    found = [f"{sent} messages were sent, {ends.total()} taken"] if sent != ends.total() else []
-    found += [f"{ends['pending']} messages are still pending"] if ends["pending"] else []
-    found += [f"{failed} of {sent} failed"] if failed > MAX_FAILED * sent else []
-    return found
 
 
 def _growth(young: Change, calm: Change, people: int) -> list[str]:
@@ -260,13 +216,3 @@ def _growth(young: Change, calm: Change, people: int) -> list[str]:
         found += [f"the {what} life has {more:.1f} MiB more in the end"] * (more > rss)
         found += [f"the {what} life has {open_:.0f} files more open"] * (open_ > files)
     return found
-
-
-def _unexpected(codes: Sequence[int]) -> list[str]:
-    """A life ends because it was killed or asked to, never by itself."""
-    odd = Counter(codes) - Counter({0: len(codes), -signal.SIGKILL: len(codes)})
-    return [f"{count} lives ended with {code}" for code, count in odd.items()]
-
-
-def _unsure(people: Sequence[Person]) -> int:
-    return sum(text.startswith(DOUBTFUL) for person in people for text in person.user.bot_texts())
