@@ -58,8 +58,8 @@ async def trouble_with_key(litellm: ModuleType, name: str, api_base: str | None)
     if not key:
         return "no key"
     door = DOORS[vendor]
-    told = (litellm.get_secret_str(variable) for variable in door.variables)
-    base = api_base or known_base or next(filter(None, told), door.base)
+    told: list[str | None] = [litellm.get_secret_str(variable) for variable in door.variables]
+    base: str = api_base or known_base or next(filter(None, told), door.base)
     headers = {door.header: door.before + key, **door.more}
     try:
         async with httpx.AsyncClient(timeout=SECONDS) as client:
