@@ -190,12 +190,14 @@ class Agent:
             await self._tell(state.key, self._too_long(effect, size))
             return
         reply = await self._ask(state, request)
-        self._out.model_signs.heard(reply)
         match reply:
             case ModelReply():
+                self._out.model_signs.heard(reply)
                 wish = msgspec.structs.replace(self._replied(effect, reply, size), meter=meter)
             case ModelFailure():
-                wish = self._failed(effect, reply, size, await self._hint(state, reply))
+                hint = await self._hint(state, reply)
+                self._out.model_signs.heard(reply, told=bool(hint))
+                wish = self._failed(effect, reply, size, hint)
         await self._tell(state.key, wish)
 
     async def _measured(self, state: SessionState) -> tuple[ModelRequest, RequestSize]:

@@ -148,7 +148,7 @@ class FaultyStore:
 
     def __init__(self, real: Store | None = None, journal: list[str] | None = None) -> None:
         self._real = real or MemoryStore()
-        self._journal: list[str] = [] if journal is None else journal
+        self.journal: list[str] = [] if journal is None else journal
         self.broken: set[str] = set()
         self.hanging: set[str] = set()
         self.unsound: dict[str, Exception] = {}
@@ -161,7 +161,7 @@ class FaultyStore:
         return self._fail if name in self.broken else partial(self._call, name)
 
     async def _call(self, name: str, *args: Any, **named: Any) -> Any:
-        self._journal.append(name)
+        self.journal.append(name)
         if name in self.errors:
             raise self.errors[name]
         if name in ("load", "events") and args[0] in self.unsound:
