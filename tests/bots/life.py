@@ -54,6 +54,7 @@ class Room:
         self.health = Health(ok=True, detail="open")
         self.steps: list[str] = []
         self.start_fault: Exception | None = None
+        self.intake = "room 1"
         self.channel = self
         self.routes: tuple[Route, ...] = ()
         self._ids = count(1)
@@ -119,7 +120,7 @@ class _Door:
         self._room = room
         self.channel = room
         self.routes: tuple[Route, ...] = ()
-        self.intake = "room 1"
+        self.intake = room.intake
 
     async def open(self) -> None:
         pass

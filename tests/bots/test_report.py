@@ -104,14 +104,32 @@ async def test_what_passes_by_itself_is_no_change() -> None:
 
 async def test_of_two_processes_that_start_at_once_one_tells() -> None:
     house = House(allowed_users=())
+    house.room.intake = ""
     async with house.lives():
         await claims(house)
         await house.room.sees(REPORT)
+    store = FaultyStore(house.store)
+    house.store = cast("Store", store)
     house.room.health = Health(ok=False, lasting=True, detail="walled up")
     async with house.lives(), house.lives():
+        await until(lambda: store.journal.count("promise") == 2)
         await house.room.sees("walled up")
-        await house.room.hears("/help")
-        await house.room.sees("/undo")
+        await a_word(house)
+    assert len(reports(house)) == 2
+
+
+async def test_who_took_over_tells_what_it_found_then() -> None:
+    house = House(allowed_users=())
+    first = Service(house.ground)
+    await first.start()
+    await claims(house)
+    await house.room.sees(REPORT)
+    second = Service(house.ground)
+    await second.start()
+    house.room.health = Health(ok=False, lasting=True, detail="walled up")
+    await first.stop()
+    await house.room.sees("walled up")
+    await second.stop()
     assert len(reports(house)) == 2
 
 

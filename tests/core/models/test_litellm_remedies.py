@@ -91,7 +91,11 @@ async def test_a_name_without_a_vendor_is_a_wrong_variable(model: Models, heard:
 
 @pytest.mark.parametrize(
     "refusal",
-    [Refuse(429, "Rate limit reached for test.", code="rate_limit_exceeded"), Refuse(500, "Oh.")],
+    [
+        Refuse(429, "Rate limit reached for test.", code="rate_limit_exceeded"),
+        Refuse(429, "Too many at once; more credit lets you ask more."),
+        Refuse(500, "Oh."),
+    ],
 )
 async def test_what_passes_by_itself_has_no_remedy(
     ai: OpenAIStandIn, model: Models, heard: Heard, refusal: Refuse
