@@ -2,17 +2,20 @@
 
 import asyncio
 from collections.abc import Awaitable, Mapping
+from contextlib import suppress
 
 import structlog
 
 from bots.bookmarks import StoredBookmarks
 from bots.clock import claim_code, short_id
+from bots.front import View, front_route
 from bots.ground import Ground, build_adapters
 from bots.intakes import Intakes
 from bots.metrics import metrics_route
 from bots.model import build_model, build_summary_model, build_transcriber, chosen
 from bots.platforms import Adapter, Site
-from bots.status import Status
+from bots.report import Report
+from bots.status import WRITE_SECONDS, Status
 from bots.web import Server, make_server
 from core import commands as commands_package
 from core import tools as tools_package
@@ -33,7 +36,9 @@ from core.runtime.compactor import Compactor
 from core.runtime.delivery import Delivery
 from core.runtime.holder import Holder
 from core.runtime.limiter import Limiter
+from core.runtime.model_signs import ModelSigns
 from core.runtime.outside import Outside
+from core.runtime.owners_chat import OwnersChat
 from core.runtime.recovery import Recovery
 from core.runtime.retrying import insist
 from core.runtime.sessions import Sessions
@@ -83,10 +88,14 @@ class Service:
         self._intakes = Intakes(
             self.adapters, self._store, self._clock, holder, takes=settings.role != "worker"
         )
-        self._access = Access(self._store, frozenset(settings.allowed_users))
+        terminals = frozenset(n for n in self.adapters if ground.platforms[n].terminal)
+        self._access = Access(self._store, frozenset(settings.allowed_users), terminals)
         self._aside = aside = Aside(self._sessions, self._store, self._quarantine())
         budget = Budget(self._store, self._sessions, self._clock)
+        chat = OwnersChat(self._store, self._access, channels, self._clock, short_id)
         self._admission = Admission(self._sessions, self._access, commands, aside, budget)
+        self._admission.subscribe(chat.seen)
+        self._model_signs = ModelSigns()
         limiter = Limiter(self._clock, {n: p.paces for n, p in ground.platforms.items()})
         outside = Outside(
             outbox=self._store,
@@ -102,6 +111,8 @@ class Service:
             holder=holder,
             aside=aside,
             budget=budget,
+            access=self._access,
+            model_signs=self._model_signs,
         )
         self._agent = Agent(self._sessions, outside)
         self._compactor = Compactor(self._sessions, outside)
@@ -119,7 +130,9 @@ class Service:
         jobs = Jobs(self._sessions, self._recovery, self._store, self._clock, self._working)
         self._keeper = Ticker(((jobs.renew_leases, ground.lease / 3),))
         self._audit = Audit(self._store)
-        self.status = Status(self._store, self._intakes, self._audit, self._clock)
+        signs = self._model_signs
+        self.status = Status(self._store, self._intakes, self._audit, self._clock, signs)
+        self._report = Report(ground, self.model.name, self._intakes, signs, chat)
         self._ticker = Ticker(
             (
                 (jobs.fire_due, TIMER_SECONDS),
@@ -178,14 +191,20 @@ class Service:
         self._ticker.start()
         await self._intakes.start()
         self.status.life = "running"
+        self._tasks.append(asyncio.create_task(self._report.run(), name="report"))
         choice = chosen(self._ground.settings, self._ground.environment)
         log.info("ready", platforms=sorted(self.adapters), model=self.model.name, why=choice.why)
 
     async def _load(self, model: LiteLLMModel) -> None:
         try:
             await model.load()
+            refused = await model.check()
         except Exception:
             log.exception("the model cannot be loaded; the first message tries it again")
+            return
+        if refused is not None:
+            log.error("the model will not answer", detail=refused.detail, remedy=refused.remedy)
+            self._model_signs.heard(refused)
 
     def _of_terminal(self) -> bool:
         return any(self._ground.platforms[name].terminal for name in self.adapters)
@@ -233,4 +252,23 @@ class Service:
 
     def server(self) -> Server:
         routes = [route for adapter in self.adapters.values() for route in adapter.routes]
-        return make_server(self.status.readiness, [metrics_route(self.status.reading), *routes])
+        own = [front_route(self._view), metrics_route(self.status.reading)]
+        return make_server(self.status.readiness, [*own, *routes])
+
+    async def _view(self) -> View:
+        """With the operator's own list of people the code is in the log alone: they are expected
+        there, and a stranger who finds the page must not be faster."""
+        code, owned = "", None
+        with suppress(StorageError, TimeoutError):
+            async with asyncio.timeout(WRITE_SECONDS):
+                found = await self._access.open_claim()
+            owned = found is None
+            code = "" if self._ground.settings.allowed_users else found or ""
+        return View(
+            state=self.status.life,
+            platforms=self._intakes.health(),
+            model=self.model.name,
+            trouble=self._model_signs.trouble,
+            owned=owned,
+            code=code,
+        )

@@ -79,6 +79,10 @@ class Intakes:
         """A lease may be free."""
         self._nudged.set()
 
+    def stands_by(self, name: str) -> bool:
+        """Whether the platform's messages are left to another process."""
+        return not self._takes or (name in self._tasks and name not in self._taking)
+
     def health(self) -> dict[str, Health]:
         """As the adapters say, and well where it is another process that takes the messages."""
         return {name: self._health(name, adapter) for name, adapter in self._adapters.items()}
@@ -87,7 +91,7 @@ class Intakes:
         health = adapter.health()
         if not self._takes:
             return replace(health, ok=True, detail=ONLY_SENDS)
-        if name in self._tasks and name not in self._taking:
+        if self.stands_by(name):
             return replace(health, ok=True, detail=STANDING_BY)
         return health
 

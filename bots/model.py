@@ -40,7 +40,7 @@ def build_summary_model(
     if settings.summary_model == DEMO:
         return DemoModel(clock.sleep)
     secrets = tuple(secrets_of(environment, frozenset()))
-    options = Options(name=settings.summary_model, secrets=secrets)
+    options = Options(name=settings.summary_model, variable="SUMMARY_MODEL", secrets=secrets)
     return LiteLLMModel(options, clock.sleep, random.Random())  # noqa: S311 (jitter)
 
 

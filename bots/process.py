@@ -15,6 +15,7 @@ from starlette.routing import Route
 
 from bots.app import Service
 from bots.clock import SystemClock
+from bots.front import View, front_route
 from bots.ground import Ground
 from bots.web import make_server
 from core.errors import StorageError
@@ -41,6 +42,9 @@ class Wait:
     def failed(self, error: StorageError, attempt: int) -> None:
         self._error = f": {error}"
         log.warning("database not up yet; trying on", error=str(error), attempt=attempt)
+
+    async def view(self) -> View:
+        return View(state="waiting for the database")
 
     async def readiness(self) -> tuple[bool, dict[str, Any]]:
         return False, {"state": "starting", "database": f"not up yet{self._error}"}
@@ -101,7 +105,7 @@ async def _serving_health(listener: socket, wait: Wait) -> AsyncGenerator[None]:
         return PlainTextResponse("Starting; try again soon.\n", status_code=503)
 
     everything = Route("/{path:path}", not_yet, methods=["GET", "POST", "PUT"])
-    server = make_server(wait.readiness, [everything])
+    server = make_server(wait.readiness, [front_route(wait.view), everything])
     web = asyncio.create_task(server.serve([listener.dup()]))
     log.info("listening", port=listener.getsockname()[1])
     try:

@@ -10,6 +10,7 @@ from bots.intakes import Intakes
 from bots.metrics import Reading
 from core.errors import StorageError
 from core.ports import Clock, Store
+from core.runtime.model_signs import ModelSigns
 from scheduler.audit import Audit
 
 WRITE_SECONDS = 3.0
@@ -20,12 +21,20 @@ SIGNS_FACT = "signs of "
 class Status:
     """``life`` is where the process is in its own."""
 
-    def __init__(self, store: Store, intakes: Intakes, audit: Audit, clock: Clock) -> None:
+    def __init__(
+        self,
+        store: Store,
+        intakes: Intakes,
+        audit: Audit,
+        clock: Clock,
+        model_signs: ModelSigns,
+    ) -> None:
         self.life: Literal["starting", "running", "stopping"] = "starting"
         self._store = store
         self._intakes = intakes
         self._audit = audit
         self._clock = clock
+        self._model_signs = model_signs
 
     async def reading(self) -> Reading:
         """Raises StorageError, TimeoutError."""
@@ -45,14 +54,16 @@ class Status:
     async def readiness(self) -> tuple[bool, dict[str, Any]]:
         """Whether messages are taken and answered, and if not, why.
 
-        A ledger that does not add up is shown as an alarm, and makes it no less ready: a host that
-        restarts what is not ready, or sends it no more messages, would mend nothing by that.
+        A ledger that does not add up is shown as an alarm, and what is wrong with the model is
+        shown, and neither makes it less ready: a host that restarts what is not ready, or sends it
+        no more messages, would mend nothing by that.
         """
         database = await self._database_word()
         health = self._intakes.health()
         detail = {
             "state": self.life,
             "database": database,
+            "model": self._model_signs.trouble or "ok",
             "platforms": {name: msgspec.to_builtins(one) for name, one in health.items()},
             "ledger": {
                 name: {**one.numbers, "balanced": one.balanced}
@@ -75,8 +86,10 @@ class Status:
         return "ok"
 
     async def write_signs(self) -> None:
-        """For ``doctor``, which runs in another process."""
+        """For ``doctor``, which runs in another process; who stands by knows nothing of it."""
         for name, health in self._intakes.health().items():
+            if self._intakes.stands_by(name):
+                continue
             signs = msgspec.json.encode(health).decode()
             with suppress(StorageError):
                 await self._store.set_fact(SIGNS_FACT + name, signs)

@@ -51,12 +51,7 @@ def make_server(readiness: Readiness, routes: Sequence[BaseRoute]) -> Server:
         ready, detail = await readiness()
         return JSONResponse({"ready": ready, **detail}, status_code=200 if ready else 503)
 
-    async def root(request: Request) -> Response:
-        return PlainTextResponse("Stillhere is running. /readyz says how it is.\n")
-
-    app = Starlette(
-        routes=[Route("/", root), Route("/healthz", healthz), Route("/readyz", readyz), *routes]
-    )
+    app = Starlette(routes=[Route("/healthz", healthz), Route("/readyz", readyz), *routes])
     config = uvicorn.Config(
         app,
         log_config=None,

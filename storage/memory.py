@@ -38,7 +38,16 @@ from storage.ledger import Moves, added_up, counted, settled_id
 from storage.listening import news_of
 from storage.raw import SNAPSHOT
 from storage.reads import these, whole_log
-from storage.rows import Prepared, Row, claimed, prepare, preview_claimed, preview_row, timer
+from storage.rows import (
+    Prepared,
+    Row,
+    claimed,
+    outbox_row,
+    prepare,
+    preview_claimed,
+    preview_row,
+    timer,
+)
 from storage.spending_memory import SpendingInMemory
 
 
@@ -258,6 +267,18 @@ class MemoryStore:
         await self._turn()
         return self._files.get(sha)
 
+    async def promise(
+        self, messages: tuple[OutboxMessage, ...], fact: str, value: str, at: datetime
+    ) -> bool:
+        rows = [outbox_row(message, micros(at)) for message in messages]
+        await self._turn()
+        if self._facts.get(clean(fact)) == clean(value):
+            return False
+        self._facts[clean(fact)] = clean(value)
+        for row in rows:
+            self._promise(row)
+        return True
+
     async def claim(
         self, now: datetime, lease: Lease, limit: int = 100, platforms: Platforms = None
     ) -> tuple[Claimed, ...]:
@@ -450,6 +471,12 @@ class MemoryStore:
         for one in news:
             for hear in tuple(self._hearers):
                 hear(one)
+
+    async def disown(self, facts: Mapping[str, str]) -> None:
+        await self._turn()
+        self._access = {who: role for who, role in self._access.items() if role != "owner"}
+        self._ground.owner = None
+        self._facts.update((clean(name), clean(value)) for name, value in facts.items())
 
     async def ledger(self) -> dict[str, Ledger]:
         await self._turn()

@@ -37,7 +37,8 @@ from storage.files import FOLDER, FolderShelf, Shelf, TableShelf
 from storage.leases import Leases
 from storage.listening import Telling
 from storage.migrate import bring_up, open_database, require_current
-from storage.rows import Row, prepare
+from storage.promises import Promise, Promises, fact_row
+from storage.rows import outbox_row, prepare
 from storage.tables import facts, streams, timers
 from storage.takeover import end_leases
 from storage.way import POOL_SIZE
@@ -68,6 +69,7 @@ class SqlStore:
         )
         self._of_keys = streams.c.key.in_(json_rows(database.dialect, "keys", str))
         self._set_fact = upsert(database.dialect, facts)
+        self._promises = Promises(database.dialect)
         self._closed = False
 
     @classmethod
@@ -164,6 +166,13 @@ class SqlStore:
     async def artifact(self, artifact_id: str) -> str | None:
         return await self._read(lambda link: reads.artifact(link, clean(artifact_id)))
 
+    async def promise(
+        self, messages: tuple[OutboxMessage, ...], fact: str, value: str, at: datetime
+    ) -> bool:
+        rows = tuple(outbox_row(message, micros(at)) for message in messages)
+        promise = Promise(fact_row(fact, value), rows)
+        return await self._writer.do(self._promises.keep, promise, alone=True)
+
     async def claim(
         self, now: datetime, lease: Lease, limit: int = 100, platforms: Platforms = None
     ) -> tuple[Claimed, ...]:
@@ -238,8 +247,11 @@ class SqlStore:
         return await self._read(lambda connection: reads.facts_of(connection, clean(start)))
 
     async def set_fact(self, name: str, value: str) -> None:
-        row: Row = {"name": clean(name), "value": clean(value)}
+        row = fact_row(name, value)
         await self._write(lambda connection: connection.execute(self._set_fact, row))
+
+    async def disown(self, facts: Mapping[str, str]) -> None:
+        await self._write(lambda connection: self._promises.disown(connection, facts))
 
     async def ledger(self) -> dict[str, Ledger]:
         return await self._read(ledger.read)

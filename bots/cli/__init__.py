@@ -22,6 +22,7 @@ COMMANDS: Mapping[str, str] = {
     "chat": "Talk to the agent here in the terminal; it goes on where it was when you come back.",
     "migrate": "Create or upgrade the database; a SQLite file is copied first.",
     "doctor": "Check settings, database, model and platforms; exit 1 if anything is wrong.",
+    "owner": "Who owns the bot; `--reset` takes it back and prints a new code.",
     "sessions": "Look at stored conversations, also while the service runs.",
     "slack": "Help to set up Slack: `stillhere slack manifest`.",
     "discord": "What belongs to Discord: `invite` prints the links that bring the bot in.",

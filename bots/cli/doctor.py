@@ -14,6 +14,7 @@ from bots.cli.common import idle_site, open_store, prepare
 from bots.cli.environment import environment
 from bots.cli.ledger import account
 from bots.clock import SystemClock
+from bots.findings import Finding, bad, good, of_database, of_platform
 from bots.model import build_model, chosen
 from bots.platforms import Health, Platform
 from bots.settings import Settings
@@ -30,20 +31,6 @@ MODEL_PATIENCE = 30.0
 _DATABASE_REMEDY = (
     "Starting the service or `stillhere migrate` creates it; for PostgreSQL check DATABASE_URL"
 )
-
-
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    well: bool
-    thing: str
-    text: str
-
-
-def good(thing: str, text: str) -> Finding:
-    return Finding(well=True, thing=thing, text=text)
-
-
-def bad(thing: str, text: str) -> Finding:
-    return Finding(well=False, thing=thing, text=text)
 
 
 def register(app: typer.Typer, summary: str) -> None:
@@ -77,7 +64,7 @@ async def _show_ledger(settings: Settings) -> bool:
 
 
 def _tell(finding: Finding) -> None:
-    typer.echo(f"{'ok  ' if finding.well else 'BAD '} {finding.thing}: {finding.text}")
+    typer.echo(f"{'ok  ' if finding.well else 'BAD '} {finding.thing}: {finding.whole}")
 
 
 async def _examine(settings: Settings, platforms: Mapping[str, Platform]) -> bool:
@@ -95,6 +82,9 @@ async def _findings(
     signs: dict[str, Health] = {}
     for finding in await _database(settings, platforms, signs):
         yield finding
+    disk = of_database(settings, environment())
+    if disk.remedy:
+        yield disk
     yield await _model(settings)
     for name, platform in platforms.items():
         yield await _platform(platform, signs.get(name))
@@ -145,7 +135,7 @@ async def _model(settings: Settings) -> Finding:
     choice = chosen(settings, environment())
     model = build_model(settings, environment(), SystemClock())
     if isinstance(model, DemoModel):
-        return good("model", choice.why)
+        return good("model", choice.why, choice.remedy)
     request = ModelRequest((UserMessage("Say ok."),))
     try:
         async with asyncio.timeout(MODEL_PATIENCE):
@@ -154,8 +144,8 @@ async def _model(settings: Settings) -> Finding:
         return bad("model", f"{choice.name} gave no answer in {MODEL_PATIENCE:.0f} s")
     if isinstance(reply, ModelReply):
         return good("model", f"{choice.name} answers")
-    remedy = "check MODEL and its vendor's key"
-    return bad("model", f"{choice.name}: {reply.kind} ({reply.detail}); {remedy}")
+    remedy = reply.remedy or "check MODEL and its vendor's key"
+    return bad("model", f"{choice.name}: {reply.kind} ({reply.detail})", remedy)
 
 
 async def _platform(platform: Platform, noted: Health | None) -> Finding:
@@ -164,8 +154,7 @@ async def _platform(platform: Platform, noted: Health | None) -> Finding:
     except ConfigurationError as error:
         return bad(platform.name, "; ".join(str(error).splitlines()))
     if adapter is None:
-        names = ", ".join(variable.name for variable in platform.variables[:1])
-        return good(platform.name, f"not set up ({names} is not set)")
+        return of_platform(platform, None)
     health = await adapter.check()
     await adapter.close()
     text = f"{health.detail}; {_noted(noted)}"

@@ -20,10 +20,19 @@ class Variable(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Health(msgspec.Struct, frozen=True, kw_only=True):
-    """``detail`` says what is wrong and what to do, or how all is well; it holds no secret."""
+    """``detail`` says what is wrong and what to do, or how all is well; it holds no secret.
+
+    ``lasting``: it stays wrong until somebody changes how it is set up. ``name`` is the bot's own
+    on the platform, ``link`` leads people to it, as far as the platform told; ``start_link``, with
+    a word behind it, opens a chat in which the next press says `/start WORD`.
+    """
 
     ok: bool
     detail: str
+    lasting: bool = False
+    name: str = ""
+    link: str = ""
+    start_link: str = ""
     last_sign: datetime | None = None
     """When the platform was last heard from, UTC."""
     connected_since: datetime | None = None

@@ -25,6 +25,7 @@ State = Literal[
 ``refused``: it does not know our token, and there is no use in any further call."""
 
 _QUIET = ("off", "connecting", "receiving")
+_LASTING = ("undelivered", "rejected", "refused")
 
 log = structlog.get_logger(__name__)
 
@@ -53,6 +54,10 @@ class Signs:
     @property
     def refused(self) -> bool:
         return self._state == "refused"
+
+    def introduce(self, name: str, link: str, start_link: str = "") -> None:
+        """As ``Health`` has them."""
+        self._health = replace(self._health, name=name, link=link, start_link=start_link)
 
     def heard(self) -> None:
         """The platform answered a call; whether it brings messages is another question."""
@@ -110,7 +115,8 @@ class Signs:
             return replace(self._health, ok=False, detail=detail)
         if self.is_receiving and self._unreached:
             return replace(self._health, ok=False, detail=self._text_of_unreached())
-        return replace(self._health, ok=self.is_receiving, detail=self._text())
+        lasting = self._state in _LASTING
+        return replace(self._health, ok=self.is_receiving, detail=self._text(), lasting=lasting)
 
     def _silence(self) -> float:
         now = self._clock.now()

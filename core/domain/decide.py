@@ -218,7 +218,7 @@ def _fail(draft: Draft, wish: ask.Fail) -> None:
             )
         )
         return
-    sentence = notices.failure(failure.kind, wish.error_id)
+    sentence = notices.failure(failure.kind, wish.error_id, wish.hint)
     if failure.kind == "too_long" and draft.state.pins:
         sentence = f"{sentence} {notices.PINS_TAKE_ROOM}"
     fail_turn(draft, failure.kind, sentence, wish.error_id)

@@ -69,7 +69,8 @@ class OverBudget(_Input, frozen=True):
 
 
 class Fail(_Input, frozen=True):
-    """``asked`` is False where the request was found to be too long before anybody was asked."""
+    """``asked`` is False where the request was found to be too long before anybody was asked;
+    ``hint`` is what the person who asked can do about it."""
 
     turn: int
     step: int
@@ -77,6 +78,7 @@ class Fail(_Input, frozen=True):
     error_id: str
     size: RequestSize = RequestSize()
     asked: bool = True
+    hint: str = ""
 
 
 class Compact(_Input, frozen=True):

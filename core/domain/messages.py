@@ -193,11 +193,15 @@ FailureKind = Literal["try_again", "never", "too_long", "refused"]
 
 
 class ModelFailure(msgspec.Struct, frozen=True, kw_only=True):
-    """A call that gave no reply. ``detail`` is for the log only; ``retry_after`` in seconds."""
+    """A call that gave no reply. ``detail`` is for the log only; ``retry_after`` in seconds.
+
+    ``remedy`` is what whoever runs the service can do, in our words; empty where that is nothing.
+    """
 
     kind: FailureKind
     detail: str
     retry_after: float | None = None
+    remedy: str = ""
 
 
 class Button(msgspec.Struct, frozen=True):

@@ -68,10 +68,11 @@ GO_BACK = Button("Bring it back", "/resume")
 START_NEW = Button("New conversation", "/new")
 GO_ON = Button("Go on", "go on")
 
+_MENDED = "When it is mended, /retry answers your message."
 _FAILURES: dict[FailReason, str] = {
     "try_again": "I cannot reach the model right now. Your message is kept; /retry tries again.",
     "never": "The model cannot be used as it is set up; whoever runs me finds the reason in the "
-    "log. When it is mended, /retry answers your message.",
+    f"log. {_MENDED}",
     "too_long": "This is too long for the model, even without all that we said before. It is left "
     "out of the conversation; please send it in smaller parts, or /new starts afresh.",
     "unstorable": "I had to stop: my database does not take what came of this, and never will. "
@@ -99,8 +100,10 @@ def buttons(event: Event) -> tuple[Button, ...]:
             return ()
 
 
-def failure(kind: FailReason, error_id: str) -> str:
-    return f"{_FAILURES[kind]} (error {error_id})" if error_id else _FAILURES[kind]
+def failure(kind: FailReason, error_id: str, hint: str = "") -> str:
+    """``hint`` is for whoever can mend it, and says what is wrong with it."""
+    said = f"{hint} {_MENDED}" if hint else _FAILURES[kind]
+    return f"{said} (error {error_id})" if error_id else said
 
 
 def compacted(event: Compacted) -> str:

@@ -21,10 +21,12 @@ DEFAULTS: Mapping[str, str] = {
 
 
 class Choice(msgspec.Struct, frozen=True):
-    """``why`` is one sentence for the log at start."""
+    """``why`` is one sentence for the log at start; ``remedy`` is what to set for a real model,
+    where none was asked for."""
 
     name: str
     why: str
+    remedy: str = ""
 
 
 def choose(model: str | None, environment: Mapping[str, str]) -> Choice:
@@ -42,7 +44,10 @@ def choose(model: str | None, environment: Mapping[str, str]) -> Choice:
             DEMO,
             f"MODEL is not set and there are several keys ({', '.join(keys)}), so it is the "
             "built-in demo model; set MODEL to choose.",
+            "Set MODEL to one of your vendors' models.",
         )
     return Choice(
-        DEMO, "MODEL is not set and there is no key of a vendor, so it is the built-in demo model."
+        DEMO,
+        "MODEL is not set and there is no key of a vendor, so it is the built-in demo model.",
+        f"Set the key of a vendor, such as {next(iter(DEFAULTS))}.",
     )

@@ -14,9 +14,11 @@ import msgspec
 
 from core.domain.messages import ModelFailure, ModelReply, ModelRequest, RequestSize, Usage
 from core.models.litellm_cache import marked, wants_marks
+from core.models.litellm_check import trouble_with_key
 from core.models.litellm_count import Counter, window_of
 from core.models.litellm_errors import failure_of
 from core.models.litellm_load import load
+from core.models.litellm_remedies import Cause, cause_of, remedy
 from core.models.litellm_wire import Assembly, ReportedUsage, messages_of, tools_of
 from core.ports import OnText
 
@@ -24,6 +26,7 @@ Sleep = Callable[[float], Awaitable[None]]
 
 FIRST_PAUSE = 1.0
 LONGEST_PAUSE = 20.0
+FALLBACKS = "MODEL_FALLBACKS"
 LONGEST_WAIT = 60.0
 """A longer Retry-After is the caller's to wait for; it can store that and we can't."""
 
@@ -34,9 +37,11 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     ``api_base`` holds for ``name`` alone. ``sees`` says whether the models take pictures; None:
     those that litellm knows to. ``window`` is in tokens; 0: what litellm knows. ``secrets`` are
     texts that no failure may show; the keys themselves are litellm's to find in the environment.
+    ``variable`` is where the operator set the ``name``.
     """
 
     name: str
+    variable: str = "MODEL"
     fallbacks: tuple[str, ...] = ()
     api_base: str | None = None
     silence: float = 60.0
@@ -62,6 +67,10 @@ class LiteLLMModel:
     def name(self) -> str:
         return self._options.name
 
+    @property
+    def _names(self) -> tuple[str, ...]:
+        return self._options.name, *self._options.fallbacks
+
     async def load(self) -> None:
         """Imports litellm in a thread, once; until then nothing else has to wait for it."""
         async with self._loading:
@@ -71,6 +80,20 @@ class LiteLLMModel:
     async def close(self) -> None:
         if self._litellm is not None:
             await self._litellm.close_litellm_async_clients()
+
+    async def check(self) -> ModelFailure | None:
+        """Whether the vendor refuses the key, as far as it tells that for nothing; None where it
+        does not, or is not known to. After ``load``."""
+        name = self._options.name
+        try:
+            cause = await trouble_with_key(self._litellm, name, self._base_of(name))
+        except self._litellm.BadRequestError as error:
+            return self._failure(name, error, "name")
+        if cause is None:
+            return None
+        return ModelFailure(
+            kind="never", detail=f"at the start: {cause}", remedy=self._remedy(name, cause)
+        )
 
     async def measure(self, request: ModelRequest) -> RequestSize:
         try:
@@ -100,7 +123,7 @@ class LiteLLMModel:
 
     async def _try_all(self, request: ModelRequest, on_text: OnText) -> ModelReply | ModelFailure:
         failures: list[ModelFailure] = []
-        for name in (self._options.name, *self._options.fallbacks):
+        for name in self._names:
             result = await self._persist(name, request, on_text)
             if isinstance(result, ModelReply):
                 return result
@@ -132,8 +155,7 @@ class LiteLLMModel:
         try:
             self._vendor(name)
         except self._litellm.BadRequestError as error:
-            failure = self._failure(error)
-            return msgspec.structs.replace(failure, kind="never")
+            return self._failure(name, error, "name")
         silence = asyncio.timeout(self._options.silence)
         try:
             async with silence:
@@ -142,7 +164,7 @@ class LiteLLMModel:
             if silence.expired():
                 detail = f"nothing came for {self._options.silence:g} s"
                 return ModelFailure(kind="try_again", detail=detail)
-            return self._failure(error)
+            return self._failure(name, error)
 
     async def _stream(
         self, name: str, request: ModelRequest, on_text: OnText, silence: asyncio.Timeout
@@ -207,8 +229,22 @@ class LiteLLMModel:
         except Exception:  # noqa: BLE001  # an unknown price must not lose a reply
             return 0.0
 
-    def _failure(self, error: BaseException) -> ModelFailure:
-        return failure_of(self._litellm, error, self._redact)
+    def _failure(self, name: str, error: BaseException, cause: Cause | None = None) -> ModelFailure:
+        """What is passing has no remedy, but that nobody is reached at all."""
+        failure = failure_of(self._litellm, error, self._redact)
+        if cause is not None:
+            return msgspec.structs.replace(failure, kind="never", remedy=self._remedy(name, cause))
+        cause = cause_of(self._litellm, error)
+        if failure.kind == "never" or cause == "unreachable":
+            return msgspec.structs.replace(failure, remedy=self._remedy(name, cause))
+        return failure
+
+    def _remedy(self, name: str, cause: Cause | None) -> str:
+        if cause is None:
+            return ""
+        vendor = name.partition("/")[0] if cause == "name" else self._vendor(name)
+        first = name == self._options.name
+        return remedy(cause, name, vendor, self._options.variable if first else FALLBACKS)
 
     def _redact(self, text: str) -> str:
         for secret in filter(None, self._options.secrets):
@@ -231,4 +267,5 @@ def _sum_up(failures: list[ModelFailure]) -> ModelFailure:
         kind="try_again" if hopeful else "never",
         detail="; ".join(failure.detail for failure in failures),
         retry_after=min(known) if known and len(known) == len(waits) else None,
+        remedy=" ".join(dict.fromkeys(f.remedy for f in failures if f.remedy)),
     )

@@ -78,7 +78,7 @@ def _kind(litellm: ModuleType, error: BaseException) -> FailureKind:
         return "too_long"
     if isinstance(error, litellm.ContentPolicyViolationError):
         return "refused"
-    if isinstance(error, litellm.UnsupportedParamsError) or _lacks_credentials(litellm, error):
+    if isinstance(error, litellm.UnsupportedParamsError) or lacks_credentials(litellm, error):
         return "never"
     status: object = getattr(error, "status_code", None)
     return _by_code(error) or _by_words(status, str(error)) or _by_status(status)
@@ -111,17 +111,18 @@ def _by_code(error: BaseException) -> FailureKind | None:
     return None
 
 
-def _lacks_credentials(litellm: ModuleType, error: BaseException) -> bool:
-    """OpenAI's client refuses to be made without a key by the bare root of its errors; litellm
-    calls that a 500."""
-    return any(type(link) is litellm.openai.OpenAIError for link in _chain(error))
-
-
-def _chain(error: BaseException) -> Iterator[BaseException]:
+def chain(error: BaseException) -> Iterator[BaseException]:
+    """The error, and what it came of."""
     link: BaseException | None = error
     while link is not None:
         yield link
         link = link.__cause__ or link.__context__
+
+
+def lacks_credentials(litellm: ModuleType, error: BaseException) -> bool:
+    """OpenAI's client refuses to be made without a key by the bare root of its errors; litellm
+    calls that a 500."""
+    return any(type(link) is litellm.openai.OpenAIError for link in chain(error))
 
 
 def _detail(error: BaseException, redact: Callable[[str], str]) -> str:

@@ -41,6 +41,14 @@ class Outbox(Protocol):
     StorageError.
     """
 
+    async def promise(
+        self, messages: tuple[OutboxMessage, ...], fact: str, value: str, at: datetime
+    ) -> bool:
+        """Of the service itself, where a commit is a session's: the messages and the fact (see
+        ``Directory``) are stored together, or nothing where the fact has that value already. Of two
+        who promise the same at once one is told True."""
+        ...
+
     async def claim(
         self, now: datetime, lease: Lease, limit: int = 100, platforms: Platforms = None
     ) -> tuple[Claimed, ...]:

@@ -54,6 +54,10 @@ class Directory(Protocol):
         """Returns when it is on disk; so it also proves that the database can be written."""
         ...
 
+    async def disown(self, facts: Mapping[str, str]) -> None:
+        """Nobody is the owner any more, and these facts are set, together."""
+        ...
+
     async def ledger(self) -> dict[str, Ledger]:
         """By platform; all numbers are of one moment. It costs what is open, not what is over."""
         ...

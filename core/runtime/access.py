@@ -11,11 +11,15 @@ EVERYONE = "*"
 
 
 class Access:
-    """``allowed`` are the operator's own entries, «platform:user» each, or «*» for everyone."""
+    """``allowed`` are the operator's own entries, «platform:user» each, or «*» for everyone; on the
+    platforms that are ``trusted`` everyone is the operator."""
 
-    def __init__(self, directory: Directory, allowed: frozenset[str]) -> None:
+    def __init__(
+        self, directory: Directory, allowed: frozenset[str], trusted: frozenset[str] = frozenset()
+    ) -> None:
         self._directory = directory
         self._allowed = allowed
+        self._trusted = trusted
 
     async def role(self, inbound: Inbound) -> Role | None:
         """None for a stranger. Raises StorageError."""
@@ -35,12 +39,22 @@ class Access:
                 return f"{grant.platform}:{grant.user}"
         return ""
 
+    async def runs_this(self, platform: str, user: str) -> bool:
+        """Whether this person may be told what is wrong with the service, and how to mend it.
+        Raises StorageError."""
+        return platform in self._trusted or await self.owner() == f"{platform}:{user}"
+
     async def claims(self, inbound: Inbound, code: str) -> bool:
         """Whether this is the first to send the right code, in a DM. Raises StorageError."""
         if not code or inbound.address.chat_type != "dm" or await self.owner():
             return False
         wanted = await self._directory.fact(CLAIM_FACT)
         return bool(wanted) and hmac.compare_digest(code.encode(), (wanted or "").encode())
+
+    async def open_claim(self) -> str | None:
+        """The code while it can be used, "" before there is one; None once there is an owner.
+        Raises StorageError."""
+        return None if await self.owner() else await self._directory.fact(CLAIM_FACT) or ""
 
     async def claim_code(self, fresh: str) -> str | None:
         """The code that makes the first person the owner; None once there is one.

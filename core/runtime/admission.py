@@ -1,7 +1,7 @@
 """Takes a platform's message through the gate, into one commit; it never acts on it."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
 
 import structlog
@@ -29,6 +29,8 @@ from core.runtime.sessions import Decision, Sessions
 
 _COMMAND = re.compile(r"/([a-z_]+)(?:\s+(.*))?", re.DOTALL | re.IGNORECASE)
 
+OwnerSeen = Callable[[Inbound, bool], Awaitable[None]]
+
 SECOND_THOUGHTS = 5
 """Someone else may have become the owner meanwhile, so that the message means another thing."""
 
@@ -49,6 +51,12 @@ class Admission:
         self._commands = commands
         self._aside = aside
         self._budget = budget
+        self._owner_seen: list[OwnerSeen] = []
+
+    def subscribe(self, seen: OwnerSeen) -> None:
+        """It is awaited when a message of the owner is on disk, before the platform is told so; it
+        is told whether that message made them the owner. It raises StorageError."""
+        self._owner_seen.append(seen)
 
     async def accept(self, inbound: Inbound) -> None:
         """Returns when the message is on disk, or was there already: only then may the platform be
@@ -61,7 +69,8 @@ class Admission:
         )
         key = str(session_key(inbound.address, inbound.user))
         for _ in range(SECOND_THOUGHTS):
-            decision = await self._decision(inbound)
+            role, claims = await self._standing(inbound)
+            decision = await self._decision(inbound, role, claims=claims)
             try:
                 await self._sessions.change(key, decision, Extras(inbox=inbox_id(inbound)))
             except DuplicateError:
@@ -72,20 +81,25 @@ class Admission:
             except ConflictError as error:
                 log.info("another was first", key=key, error=str(error))
                 continue
+            for seen in self._owner_seen if claims or role == "owner" else ():
+                await seen(inbound, claims)
             return
         raise StorageError(f"{key}: in vain {SECOND_THOUGHTS} times in a row")
 
-    async def _decision(self, inbound: Inbound) -> Decision:
+    async def _standing(self, inbound: Inbound) -> tuple[Role | None, bool]:
+        """The sender's role, and whether this message claims the bot."""
         role = await self._access.role(inbound)
-        match = _COMMAND.fullmatch(inbound.text.strip())
-        name, argument = (match[1].lower(), (match[2] or "").strip()) if match else ("", "")
+        name, argument, _ = _command(inbound)
         may_claim = name == "start" and role not in ("owner", "denied")
-        claims = may_claim and await self._access.claims(inbound, argument)
+        return role, may_claim and await self._access.claims(inbound, argument)
+
+    async def _decision(self, inbound: Inbound, role: Role | None, *, claims: bool) -> Decision:
+        name, argument, is_command = _command(inbound)
         if role in (None, "denied") and not claims:
             return lambda state, at: decide(
                 state, ask.Refuse(at=at, inbound=inbound), self._sessions.policy
             )
-        if not match:
+        if not is_command:
             return lambda state, at: decide(
                 state, ask.Receive(at=at, inbound=inbound), self._sessions.policy
             )
@@ -123,3 +137,9 @@ class Admission:
         if command.owner_only and context.role != "owner":
             return f"Only the owner may use `/{name}`."
         return command.run(draft, context)
+
+
+def _command(inbound: Inbound) -> tuple[str, str, bool]:
+    """Its name and what stands behind it; whether it is one at all."""
+    match = _COMMAND.fullmatch(inbound.text.strip())
+    return (match[1].lower(), (match[2] or "").strip(), True) if match else ("", "", False)

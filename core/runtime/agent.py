@@ -192,9 +192,12 @@ class Agent:
         reply = await self._ask(state, request)
         match reply:
             case ModelReply():
+                self._out.model_signs.heard(reply)
                 wish = msgspec.structs.replace(self._replied(effect, reply, size), meter=meter)
             case ModelFailure():
-                wish = self._failed(effect, reply, size)
+                hint = await self._hint(state, reply)
+                self._out.model_signs.heard(reply, told=bool(hint))
+                wish = self._failed(effect, reply, size, hint)
         await self._tell(state.key, wish)
 
     async def _measured(self, state: SessionState) -> tuple[ModelRequest, RequestSize]:
@@ -241,13 +244,25 @@ class Agent:
         failure = ModelFailure(kind="too_long", detail=detail)
         return self._fail(effect, failure, size, asked=False)
 
-    def _failed(self, effect: CallModel, failure: ModelFailure, size: RequestSize) -> ask.Fail:
-        wish = self._fail(effect, failure, size, asked=True)
+    async def _hint(self, state: SessionState, failure: ModelFailure) -> str:
+        """The remedy, for whoever can mend it: never in a group, never to anybody else."""
+        turn = _open_turn(state)
+        if not failure.remedy or turn.address.chat_type != "dm":
+            return ""
+        who = turn.address.platform, state.spender
+        runs_this = await insist(self._out.clock, lambda: self._out.access.runs_this(*who))
+        return failure.remedy if runs_this else ""
+
+    def _failed(
+        self, effect: CallModel, failure: ModelFailure, size: RequestSize, hint: str
+    ) -> ask.Fail:
+        wish = msgspec.structs.replace(self._fail(effect, failure, size, asked=True), hint=hint)
         log.error(
             "model failed",
             step=effect.step,
             kind=failure.kind,
             detail=failure.detail,
+            remedy=failure.remedy,
             error_id=wish.error_id,
         )
         return wish

@@ -205,8 +205,9 @@ class Compactor:
                 return _added(made, piece, reply, most)
             case ModelFailure(kind="too_long") if divisible:
                 return None
-            case ModelFailure(detail=detail):
-                return Made(usage=made.usage, why=detail or "it failed")
+            case ModelFailure(detail=detail, remedy=remedy):
+                why = f"{detail} {remedy}".strip()
+                return Made(usage=made.usage, why=why or "it failed")
 
     async def _tell(self, key: str, wish: ask.Shrunk) -> bool:
         return await insist(self._clock, lambda: self._sessions.ask(key, wish))

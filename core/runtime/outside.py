@@ -7,10 +7,12 @@ import msgspec
 from core.domain.keys import Address
 from core.files.reader import FileReader
 from core.ports import Channel, Clock, Model, Outbox
+from core.runtime.access import Access
 from core.runtime.aside import Aside
 from core.runtime.budget import Budget
 from core.runtime.holder import Holder
 from core.runtime.limiter import Limiter
+from core.runtime.model_signs import ModelSigns
 from core.runtime.preview import Stage
 from core.runtime.toolbox import Toolbox
 
@@ -27,6 +29,8 @@ class Outside(msgspec.Struct, frozen=True, kw_only=True):
     holder: Holder
     aside: Aside
     budget: Budget
+    access: Access
+    model_signs: ModelSigns
 
     def stage(self, address: Address) -> Stage:
         return Stage(

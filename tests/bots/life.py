@@ -54,6 +54,7 @@ class Room:
         self.health = Health(ok=True, detail="open")
         self.steps: list[str] = []
         self.start_fault: Exception | None = None
+        self.intake = "room 1"
         self.channel = self
         self.routes: tuple[Route, ...] = ()
         self._ids = count(1)
@@ -119,7 +120,7 @@ class _Door:
         self._room = room
         self.channel = room
         self.routes: tuple[Route, ...] = ()
-        self.intake = "room 1"
+        self.intake = room.intake
 
     async def open(self) -> None:
         pass
@@ -148,7 +149,7 @@ class FaultyStore:
 
     def __init__(self, real: Store | None = None, journal: list[str] | None = None) -> None:
         self._real = real or MemoryStore()
-        self._journal: list[str] = [] if journal is None else journal
+        self.journal: list[str] = [] if journal is None else journal
         self.broken: set[str] = set()
         self.hanging: set[str] = set()
         self.unsound: dict[str, Exception] = {}
@@ -161,7 +162,7 @@ class FaultyStore:
         return self._fail if name in self.broken else partial(self._call, name)
 
     async def _call(self, name: str, *args: Any, **named: Any) -> Any:
-        self._journal.append(name)
+        self.journal.append(name)
         if name in self.errors:
             raise self.errors[name]
         if name in ("load", "events") and args[0] in self.unsound:

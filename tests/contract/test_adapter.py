@@ -224,6 +224,7 @@ async def test_a_refused_token_ends_it_with_one_line_and_no_further_call(
             town.revoke()
             ada.says("still there?")
             await until(lambda: town.token_word in house.health(service).detail)
+            assert house.health(service).lasting
             await house.clock.sleep(1)
             calls = town.calls()
             for _ in range(50):
@@ -262,6 +263,14 @@ async def test_an_outage_loses_nothing_and_doubles_nothing(town: Town, house: Ho
             ada.says("meanwhile")
         await house.hears(ada, "re: before", "re: meanwhile")
         await until(lambda: house.health(service).ok)
+
+
+async def test_once_connected_it_is_known_where_people_find_it(town: Town, house: House) -> None:
+    async with house.lives() as service:
+        await until(lambda: house.health(service).ok)
+        found = house.health(service)
+    assert found.link == town.link
+    assert bool(found.name) == bool(town.link)
 
 
 async def test_answers_that_are_none_of_its_own_leave_no_one_deaf(town: Town, house: House) -> None:

@@ -91,6 +91,11 @@ class Town(Protocol):
         """Is in the health's detail when the token is refused: the variable to look at."""
         ...
 
+    @property
+    def link(self) -> str:
+        """Leads people to the bot, as the platform's own documentation has it; "" for none."""
+        ...
+
     def environment(self, public_url: str) -> dict[str, str]:
         """The platform's variables, for a service that is reached at that address."""
         ...

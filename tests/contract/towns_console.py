@@ -70,6 +70,7 @@ class ConsoleTown:
     lacks: Mapping[Ability, str] = LACKS
     other_instance_word = ""
     token_word = ""
+    link = ""
 
     def __init__(self, ada: ConsolePerson, takes_over: Callable[[], None]) -> None:
         self.platform: Platform = platform(asyncio.Event())

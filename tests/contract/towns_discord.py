@@ -8,6 +8,7 @@ import pytest
 from discord import gateway as sdk
 
 from bots.platforms import Platform, discord
+from bots.platforms.discord.invite import links
 from tests.contract.town import Ability, Opens
 from tests.standins.discord import DiscordStandIn
 from tests.standins.discord_chats import Message
@@ -66,6 +67,7 @@ class DiscordTown:
     lacks: Mapping[Ability, str] = LACKS
     other_instance_word = ""
     token_word = "DISCORD_BOT_TOKEN"
+    link = links("123456").server
 
     def __init__(self, place: DiscordStandIn) -> None:
         self._place = place

@@ -77,6 +77,7 @@ class SlackTown:
     platform: Platform = slack.PLATFORM
     other_instance_word = ""
     token_word = "SLACK_BOT_TOKEN"
+    link = "slack://user?team=T1&id=UBOT"
 
     def __init__(self, place: SlackStandIn, way: Literal["socket", "http"]) -> None:
         self._place = place

@@ -67,6 +67,7 @@ class TelegramTown:
     platform: Platform = telegram.PLATFORM
     other_instance_word = "another instance"
     token_word = "TELEGRAM_BOT_TOKEN"
+    link = "https://t.me/stillhere_bot"
 
     def __init__(self, tg: TelegramStandIn, mode: Literal["polling", "webhook"]) -> None:
         self._tg = tg

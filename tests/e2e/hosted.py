@@ -36,6 +36,11 @@ class Service:
                 return 0, {}
             return answer.status_code, answer.json()
 
+    async def page(self) -> str:
+        """As everyone sees it who knows the address."""
+        async with httpx.AsyncClient(base_url=self._url, trust_env=False) as client:
+            return (await client.get("/")).text
+
     async def is_up(self) -> None:
         async def up() -> bool:
             return (await self.ready())[0] == 200

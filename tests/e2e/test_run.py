@@ -37,12 +37,16 @@ async def test_from_the_claim_code_to_the_second_signal(tmp_path: Path) -> None:
             await second.is_up()
             told = codes(second.log)
             assert (len(told), len(set(told))) == (2, 1)
+            assert codes(await second.page()) == [told[0]]
+            assert f"?start={told[0]}" in await second.page()
             ada.says("hello")
             await sees("private assistant")
             ada.says(f"/start {told[0]}")
             await sees("You are my owner now")
+            assert told[0] not in await second.page()
+            await sees("This is how I am set up")
             ada.says("count slowly to 90")
-            await sees("counting: 1 of 90")
+            await sees("counting: ")
             second.process.send_signal(signal.SIGTERM)
 
             async def stopping() -> bool:
@@ -59,6 +63,7 @@ async def test_from_the_claim_code_to_the_second_signal(tmp_path: Path) -> None:
             )
             ada.says("/stop")
             await sees("Stopped at step 1.")
+            assert sum("This is how I am set up" in one for one in ada.bot_texts()) == 1
             assert await third.ends(signal.SIGINT) == 0
         lines = [json.loads(line) for line in third.log.splitlines()]
     assert telegram.token.partition(":")[2] not in third.log

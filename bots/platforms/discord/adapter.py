@@ -13,6 +13,7 @@ from bots.platforms.discord.faults import described, fault_of
 from bots.platforms.discord.gateway import Gateway
 from bots.platforms.discord.history import History
 from bots.platforms.discord.intake import Intake
+from bots.platforms.discord.invite import links
 from bots.platforms.discord.presses import Presses
 from bots.platforms.discord.settings import Settings
 from bots.platforms.discord.words import SILENT_SECONDS, WORDS, judge
@@ -107,6 +108,7 @@ class DiscordAdapter:
         self._signs.heard()
         if client.user is None:
             raise LookupError("Discord does not say who we are")
+        self._signs.introduce(client.user.name, links(self._settings.application_id).server)
         return client.user.id
 
     async def _offer_commands(self) -> None:

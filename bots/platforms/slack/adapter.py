@@ -109,7 +109,9 @@ class SlackAdapter:
 
     async def _introduce(self) -> None:
         me = await self._client.write("auth.test")
-        self._intake.introduce(Me(str(me["team_id"]), str(me["user_id"])))
+        team, user = str(me["team_id"]), str(me["user_id"])
+        self._intake.introduce(Me(team, user))
+        self._signs.introduce(f"@{me.get('user')}", f"slack://user?team={team}&id={user}")
         self._signs.heard()
 
     async def _listen(self) -> None:

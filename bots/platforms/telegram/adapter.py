@@ -114,6 +114,8 @@ class TelegramAdapter:
     async def _introduce(self) -> None:
         me = await self._client.bot.get_me()
         self._intake.introduce(Me(me.id, me.username or ""))
+        if me.link:
+            self._signs.introduce(f"@{me.username}", me.link, f"{me.link}?start=")
         self._signs.heard()
 
     async def _offer_commands(self) -> None:

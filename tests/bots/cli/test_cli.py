@@ -320,6 +320,29 @@ def test_the_doctor_asks_telegram_whether_it_knows_the_token(tmp_path: Path) -> 
     assert "stand-in-token" not in refused.stdout + away.stdout
 
 
+def test_an_owner_is_taken_back_and_the_old_code_is_worth_nothing(tmp_path: Path) -> None:
+    assert run(tmp_path, "owner").returncode == 78
+    fresh = [run(tmp_path, "owner", "--reset").stdout for _ in range(2)]
+    codes = [re.findall(r"/start ([0-9a-f]{20})$", text.strip()) for text in fresh]
+    assert codes[0] != codes[1]
+    shown = run(tmp_path, "owner").stdout
+    assert shown == fresh[1]
+
+
+def test_the_bot_is_not_taken_back_under_a_running_process(place: Path) -> None:
+    done = run(place, "owner", "--reset")
+    assert done.returncode == 78
+    assert "another process" in done.stderr
+
+
+def test_the_doctor_names_what_is_missing_for_a_real_model(tmp_path: Path) -> None:
+    run(tmp_path, "migrate")
+    done = run(tmp_path, "doctor", MODEL="")
+    assert done.returncode == 0
+    assert "ok   model: MODEL is not set and there is no key of a vendor" in done.stdout
+    assert "Set the key of a vendor, such as OPENAI_API_KEY." in done.stdout
+
+
 def test_the_doctor_asks_the_model(tmp_path: Path) -> None:
     run(tmp_path, "migrate")
     with OpenAIStandIn(api_key="another") as model:
@@ -332,6 +355,6 @@ def test_the_doctor_asks_the_model(tmp_path: Path) -> None:
         )
     assert done.returncode == 1
     assert re.search(
-        r"BAD  model: openai/gpt-test: .*check MODEL and its vendor's key", done.stdout
+        r"BAD  model: openai/gpt-test: .*; openai refuses the key in OPENAI_API_KEY", done.stdout
     )
     assert "hush" not in done.stdout + done.stderr

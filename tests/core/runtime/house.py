@@ -38,7 +38,9 @@ from core.runtime.compactor import Compactor
 from core.runtime.delivery import Delivery
 from core.runtime.holder import UNLIMITED, Holder
 from core.runtime.limiter import Limiter
+from core.runtime.model_signs import ModelSigns
 from core.runtime.outside import Outside
+from core.runtime.owners_chat import OwnersChat
 from core.runtime.recovery import Recovery
 from core.runtime.sessions import Sessions
 from core.runtime.toolbox import Toolbox
@@ -277,9 +279,12 @@ class Process:
         self.access = Access(store, ground.allowed)
         self.aside = aside = Aside(self.sessions, store, ground.quarantine)
         self.budget = budget = Budget(store, self.sessions, clock)
-        self.admission = Admission(self.sessions, self.access, commands(), aside, budget)
-        self.limiter = Limiter(clock, ground.paces)
         ids = (f"id{n}" for n in ground.numbers)
+        self.owners_chat = OwnersChat(store, self.access, channels, clock, lambda: next(ids))
+        self.admission = Admission(self.sessions, self.access, commands(), aside, budget)
+        self.admission.subscribe(self.owners_chat.seen)
+        self.limiter = Limiter(clock, ground.paces)
+        self.model_signs = ModelSigns()
         outside = Outside(
             outbox=store,
             channels=channels,
@@ -294,6 +299,8 @@ class Process:
             holder=holder,
             aside=aside,
             budget=budget,
+            access=self.access,
+            model_signs=self.model_signs,
         )
         self.agent = Agent(self.sessions, outside)
         self.compactor = Compactor(self.sessions, outside, at_once)
