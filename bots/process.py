@@ -16,6 +16,8 @@ from starlette.routing import Route
 from bots.app import Service
 from bots.clock import SystemClock
 from bots.ground import Ground
+from bots.roster import Line, listed, new_line
+from bots.supervisor import starter, this_process
 from bots.web import make_server
 from core.errors import StorageError
 from core.ports import Clock
@@ -79,10 +81,21 @@ async def run_on(url: str, ground_of: Callable[[SqlStore], Ground], listener: so
     if store is None:
         log.info("stopped before the database was up")
         return
+    for note in store.notes:
+        log.warning(note)
+    ground = ground_of(store)
     try:
-        await serve(ground_of(store), listener, stop)
+        async with listed(store, ground.clock, _line(ground, store)):
+            await serve(ground, listener, stop)
     finally:
         await store.close()
+
+
+def _line(ground: Ground, store: SqlStore) -> Line:
+    role = ground.environment.get("ROLE") or "all"
+    started_by = starter(ground.environment, this_process())
+    revision = store.standing.needed if store.standing else ""
+    return new_line(started_by, os.getpid(), role, revision, ground.clock.now())
 
 
 @asynccontextmanager

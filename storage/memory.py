@@ -449,6 +449,11 @@ class MemoryStore:
             for hear in tuple(self._hearers):
                 hear(one)
 
+    async def forget_facts(self, names: Collection[str]) -> None:
+        await self._turn()
+        for name in names:
+            self._facts.pop(clean(name), None)
+
     async def ledger(self) -> dict[str, Ledger]:
         await self._turn()
         owed = (

@@ -12,7 +12,9 @@ import typer
 from bots import platforms as platforms_package
 from bots.cli.common import idle_site, prepare
 from bots.cli.environment import environment
+from bots.cli.findings import Finding, bad, good
 from bots.cli.ledger import account
+from bots.cli.processes import process_findings, revision_finding
 from bots.clock import SystemClock
 from bots.model import build_model, chosen
 from bots.platforms import Health, Platform
@@ -30,20 +32,6 @@ MODEL_PATIENCE = 30.0
 _DATABASE_REMEDY = (
     "Starting the service or `stillhere migrate` creates it; for PostgreSQL check DATABASE_URL"
 )
-
-
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    well: bool
-    thing: str
-    text: str
-
-
-def good(thing: str, text: str) -> Finding:
-    return Finding(well=True, thing=thing, text=text)
-
-
-def bad(thing: str, text: str) -> Finding:
-    return Finding(well=False, thing=thing, text=text)
 
 
 def register(app: typer.Typer, summary: str) -> None:
@@ -111,7 +99,13 @@ async def _database(
                 if noted := await store.fact(SIGNS_FACT + name):
                     signs[name] = msgspec.json.decode(noted, type=Health)
             ledger = await store.ledger()
-            return await _counts(store, ledger), _accounts(ledger), await _owner(store)
+            return (
+                await _counts(store, ledger),
+                revision_finding(store),
+                *await process_findings(store, SystemClock().now()),
+                _accounts(ledger),
+                await _owner(store),
+            )
         finally:
             await store.close()
     except StillhereError as error:

@@ -1,6 +1,6 @@
 """Everything else that one database keeps, and all of it together; promises only."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import date, datetime
 from typing import Protocol
 
@@ -53,6 +53,8 @@ class Directory(Protocol):
     async def set_fact(self, name: str, value: str) -> None:
         """Returns when it is on disk; so it also proves that the database can be written."""
         ...
+
+    async def forget_facts(self, names: Collection[str]) -> None: ...
 
     async def ledger(self) -> dict[str, Ledger]:
         """By platform; all numbers are of one moment. It costs what is open, not what is over."""
