@@ -3,6 +3,7 @@ does nothing else."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from datetime import timedelta
 from typing import Annotated, TypeVar
 
 import msgspec
@@ -22,8 +23,8 @@ from storage.revisions import OURS, Standing
 from storage.sqlite import InUseError
 from storage.url import PostgresUrl, dump_command, parse_url
 
-TRIES = 8
-"""About a minute in all."""
+PATIENCE = 60
+"""Seconds; a host starts its database about as fast as us."""
 LONGEST_WAIT = 15.0
 """Seconds between two tries."""
 _OF_HOSTS = {"Heroku": "heroku pg:backups:capture"}
@@ -32,12 +33,34 @@ T = TypeVar("T")
 
 
 class Way(msgspec.Struct, frozen=True, kw_only=True):
-    """Back ``to`` a revision, and what the operator has said to."""
+    """Back ``to`` a revision, and what the operator has said to. ``wait`` in seconds."""
 
+    wait: int
     to: str
     yes: bool
     lose_data: bool
     while_served: bool
+
+
+class Patience:
+    def __init__(self, clock: Clock, seconds: float) -> None:
+        self._clock = clock
+        self._until = clock.now() + timedelta(seconds=seconds)
+
+    async def keep_at(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Says each time why it waits. Raises the last StorageError."""
+        attempt = 1
+        while True:
+            try:
+                return await work()
+            except StorageError as error:
+                left = (self._until - self._clock.now()).total_seconds()
+                if left <= 0:
+                    raise
+                seconds = min(left, backoff(attempt, longest=LONGEST_WAIT))
+                typer.echo(f"Waiting for the database; again in {seconds:.0f} s: {error}", err=True)
+            await self._clock.sleep(seconds)
+            attempt += 1
 
 
 def register(app: typer.Typer, summary: str) -> None:
@@ -61,24 +84,32 @@ def migrate(
         bool,
         typer.Option("--while-served", help="With --to: go back although others have it open."),
     ] = False,
+    wait: Annotated[
+        int, typer.Option("--wait", metavar="SECONDS", help="For a database that is not up yet.")
+    ] = PATIENCE,
 ) -> None:
     url = read_settings().database
     if to and to not in OURS.names:
         known = ", ".join(OURS.names)
         raise ConfigurationError(f"--to {to}: there is no such data revision; there are {known}")
-    way = Way(to=to, yes=yes, lose_data=lose_data, while_served=while_served)
+    way = Way(wait=wait, to=to, yes=yes, lose_data=lose_data, while_served=while_served)
     asyncio.run(_migrate(url, way))
 
 
 async def _migrate(url: str, way: Way) -> None:
-    clock, to = SystemClock(), way.to
-    database = await (open_database(url) if to else _opened(url, clock))
+    to = way.to
+    patience = Patience(SystemClock(), way.wait)
+    database = await (open_database(url) if to else _opened(url, patience))
     if database is None:
         typer.echo("The database is up to date; the process that has it open has seen to that.")
         return
     try:
-        found = await patiently(clock, lambda: standing_of(database))
-        if to and found.found and OURS.names.index(to) < OURS.names.index(found.found):
+        found = await patience.keep_at(lambda: standing_of(database))
+        if found.newer:
+            typer.echo(_newer(found))
+        elif to and to == found.found:
+            typer.echo(f"The data is at revision {to} already.")
+        elif to and found.found and OURS.names.index(to) < OURS.names.index(found.found):
             await _take_back(database, url, way, found.found)
         elif to and to != OURS.newest:
             raise ConfigurationError(
@@ -86,24 +117,25 @@ async def _migrate(url: str, way: Way) -> None:
                 f" goes forward to its own revision only, {OURS.newest}; leave out --to"
             )
         else:
-            await _bring_up(database, url, found, clock)
+            await _bring_up(database, url, found, patience)
     finally:
         await database.close()
 
 
-async def _bring_up(database: Database, url: str, found: Standing, clock: Clock) -> None:
-    if found.newer:
-        typer.echo(
-            f"The data is at revision {found.found}, a newer version's; this one knows up to"
-            f" {found.needed} and may run on it. Nothing to do."
-        )
-        return
+def _newer(found: Standing) -> str:
+    return (
+        f"The data is at revision {found.found}, a newer version's; this one knows up to"
+        f" {found.needed} and may run on it. Nothing to do; only that version can take it back."
+    )
+
+
+async def _bring_up(database: Database, url: str, found: Standing, patience: Patience) -> None:
     if not found.current and found.found:
         typer.echo(
             f"The data is at revision {found.found}; this version takes it to {OURS.newest}."
         )
         _name_backup(url, found.found)
-    backup = await patiently(clock, lambda: bring_up(database, waiting=_other_at_work))
+    backup = await patience.keep_at(lambda: bring_up(database, waiting=_other_at_work))
     if backup is not None:
         typer.echo(f"The database as it was is kept in {backup}")
     typer.echo(f"The database is up to date (data revision {OURS.newest}).")
@@ -151,7 +183,7 @@ def _other_at_work() -> None:
     typer.echo("Another process is upgrading the database just now; waiting for it.", err=True)
 
 
-async def _opened(url: str, clock: Clock) -> Database | None:
+async def _opened(url: str, patience: Patience) -> Database | None:
     """None when another process has a SQLite file open that is up to date, so that there is nothing
     to do. Raises ConfigurationError, StorageError."""
 
@@ -164,7 +196,7 @@ async def _opened(url: str, clock: Clock) -> Database | None:
             raise StorageError(str(error)) from error
 
     try:
-        return await patiently(clock, look)
+        return await patience.keep_at(look)
     except StorageError as error:
         raise error.__cause__ if isinstance(error.__cause__, InUseError) else error from None
 
@@ -175,15 +207,3 @@ async def _is_current(url: str) -> bool:
         return (await standing_of(database)).current
     finally:
         await database.close()
-
-
-async def patiently(clock: Clock, work: Callable[[], Awaitable[T]]) -> T:
-    """Tries for about a minute, and says why it waits. Raises StorageError after the last try."""
-    for attempt in range(1, TRIES):
-        try:
-            return await work()
-        except StorageError as error:
-            seconds = backoff(attempt, longest=LONGEST_WAIT)
-            typer.echo(f"Waiting for the database, {seconds:.0f} s: {error}", err=True)
-            await clock.sleep(seconds)
-    return await work()
