@@ -231,13 +231,17 @@ def _backup(path: Path, tag: str) -> Path:
 
 def _copy_verified(path: Path, target: Path) -> None:
     with closing(_open(path)) as source, closing(sqlite3.connect(target)) as copy:
-        source.backup(copy)
-        copy.execute("PRAGMA journal_mode = DELETE")
+        _copy(source, copy)
     with closing(_open(path)) as source, closing(_open(target)) as copy:
         if copy.execute("PRAGMA integrity_check").fetchone() != ("ok",):
             raise sqlite3.DatabaseError(f"the backup {target} is damaged")
         if _row_counts(copy) != _row_counts(source):
             raise sqlite3.DatabaseError(f"the backup {target} does not have every row")
+
+
+def _copy(source: sqlite3.Connection, copy: sqlite3.Connection) -> None:
+    source.backup(copy)
+    copy.execute("PRAGMA journal_mode = DELETE")
 
 
 def _row_counts(connection: sqlite3.Connection) -> dict[str, int]:
