@@ -53,9 +53,7 @@ async def process_findings(store: Store, now: datetime) -> tuple[Finding, ...]:
 
 
 async def _serving(store: Store, line: Line) -> Finding:
-    text = (
-        f"{_who(line)}, serves since {line.started:%Y-%m-%d %H:%M} UTC, last started by {line.by}"
-    )
+    text = f"{_who(line)}, serves since {line.started:%Y-%m-%d %H:%M} UTC, started by {line.by}"
     if line.supervised:
         return good("process", text)
     before = await last_supervised(store, line.role)
