@@ -7,16 +7,10 @@ import msgspec
 
 from bots.platforms import Health, Platform
 from bots.settings import Settings
+from bots.supervisor import host_of
 from core.models.choice import Choice
 from core.runtime.access import EVERYONE
 
-HOSTS: Mapping[str, str] = {
-    "DYNO": "Heroku",
-    "RENDER": "Render",
-    "RAILWAY_ENVIRONMENT_ID": "Railway",
-    "FLY_APP_NAME": "Fly.io",
-}
-"""A variable that such a host sets, and its name; each throws its disk away, or may."""
 _ENDS = (".", "!", "?")
 
 
@@ -76,11 +70,11 @@ def of_database(settings: Settings, environment: Mapping[str, str]) -> Finding:
     if settings.database.startswith("postgres"):
         return good("database", "PostgreSQL")
     text = f"one SQLite file in {settings.stillhere_data}"
-    hosts = [name for variable, name in HOSTS.items() if environment.get(variable)]
-    if not hosts:
+    host = host_of(environment)
+    if not host:
         return good("database", text)
     remedy = (
-        f"{hosts[0]} throws that away at each restart, and our conversations with it: set "
+        f"{host} throws that away at each restart, and our conversations with it: set "
         "DATABASE_URL to a PostgreSQL, or STILLHERE_DATA to a disk that stays"
     )
     return bad("database", text, remedy)

@@ -17,6 +17,8 @@ from bots.app import Service
 from bots.clock import SystemClock
 from bots.front import View, front_route
 from bots.ground import Ground
+from bots.roster import Line, listed, new_line
+from bots.supervisor import starter, this_process
 from bots.web import make_server
 from core.errors import StorageError
 from core.ports import Clock
@@ -25,8 +27,6 @@ from storage.store import SqlStore
 
 DATABASE_PATIENCE = 8
 """Tries of someone who sits before the terminal, about a minute in all."""
-RELEASE_PATIENCE = 16
-"""Tries of a deploy's step, about three minutes in all."""
 
 Result = TypeVar("Result")
 
@@ -91,10 +91,19 @@ async def run_on(
         return
     for note in store.notes:
         log.warning("of the database's address", note=note)
+    ground = ground_of(store)
     try:
-        await serve(ground_of(store), listener, stop)
+        async with listed(store, ground.clock, _line(ground, store)):
+            await serve(ground, listener, stop)
     finally:
         await store.close()
+
+
+def _line(ground: Ground, store: SqlStore) -> Line:
+    role = ground.environment.get("ROLE") or "all"
+    started_by = starter(ground.environment, this_process())
+    revision = store.standing.needed if store.standing else ""
+    return new_line(started_by, os.getpid(), role, revision, ground.clock.now())
 
 
 @asynccontextmanager

@@ -93,6 +93,11 @@ class Codec:
             why = clean(f"{key}@{row.seq}: {row.type} v{row.version}: {error}")
             raise BrokenDataError(why) from error
 
+    @property
+    def versions(self) -> Mapping[str, int]:
+        """Of each kind of event, as it is written today."""
+        return _VERSIONS
+
     def knows(self, kind: str, version: int) -> bool:
         """Whether there is a way from this version of an event to one of today."""
         return version == _VERSIONS.get(kind) or (kind, version) in self._upcasters

@@ -478,6 +478,11 @@ class MemoryStore:
         self._ground.owner = None
         self._facts.update((clean(name), clean(value)) for name, value in facts.items())
 
+    async def forget_facts(self, names: Collection[str]) -> None:
+        await self._turn()
+        for name in names:
+            self._facts.pop(clean(name), None)
+
     async def ledger(self) -> dict[str, Ledger]:
         await self._turn()
         owed = (

@@ -8,30 +8,23 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import cast
 
-import msgspec
 import sqlalchemy as sa
 
 from core.errors import ConfigurationError
 from storage.engine import Database
 from storage.postgres import open_postgres
+from storage.revisions import OURS, Revisions, Standing, say, standing
 from storage.sqlite import open_sqlite
 from storage.url import PostgresUrl, SqliteUrl, parse_url
 from storage.way import POOL_SIZE
 
 _LOCK = 0x5711_1EE5
 """PostgreSQL's advisory lock for the length of an upgrade's transaction; any fixed number does."""
+_TABLE_LOCK_SECONDS = 20
+"""How long a change of a table waits for those who use it. All who come after it wait behind it, so
+an upgrade rather fails, with nothing changed, and is tried again."""
 
-
-class Revisions(msgspec.Struct, frozen=True):
-    """``names`` from the oldest to the newest."""
-
-    folder: Path
-    names: tuple[str, ...]
-
-
-OURS = Revisions(
-    Path(__file__).with_name("migrations"), ("0001", "0002", "0003", "0004", "0005", "0006")
-)
+Waiting = Callable[[], None]
 
 
 async def open_database(
@@ -63,48 +56,56 @@ async def migrate(url: str) -> Path | None:
         await database.close()
 
 
-async def bring_up(database: Database, revisions: Revisions = OURS) -> Path | None:
-    """As ``migrate``."""
-    found = await database.read(_revision)
-    if _is_current(found, revisions):
+async def standing_of(database: Database, revisions: Revisions = OURS) -> Standing:
+    """Raises ConfigurationError when the database is newer than this program, and not for it;
+    StorageError."""
+    return await database.read(lambda connection: standing(connection, revisions))
+
+
+async def bring_up(
+    database: Database, revisions: Revisions = OURS, waiting: Waiting | None = None
+) -> Path | None:
+    """As ``migrate``. ``waiting`` is called when another process is upgrading it just now."""
+    found = await standing_of(database, revisions)
+    if found.current:
         return None
-    backup = await database.backup(f"before-{revisions.names[-1]}") if found else None
-    upgrade = cast(
-        Callable[[sa.Connection, Path], None],
-        importlib.import_module("storage.upgrade").upgrade,
-    )
+    backup = await database.backup(f"before-{revisions.newest}") if found.found else None
+    upgrade = alembic("upgrade")
 
     def work(connection: sa.Connection) -> None:
-        if connection.dialect.name == "postgresql":
-            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
-        if not _is_current(_revision(connection), revisions):
-            upgrade(connection, revisions.folder)
+        take_turn(connection, waiting)
+        if not standing(connection, revisions).current:
+            upgrade(connection, revisions.folder, revisions.newest)
+            say(connection, revisions.newest, revisions)
 
     await database.alter(work)
     return backup
 
 
-async def require_current(database: Database, revisions: Revisions = OURS) -> None:
-    """Raises ConfigurationError unless the database is as this program needs it."""
-    if not _is_current(await database.read(_revision), revisions):
+def alembic(name: str) -> Callable[[sa.Connection, Path, str], None]:
+    """One of the functions of storage/upgrade.py."""
+    module = importlib.import_module("storage.upgrade")
+    return cast(Callable[[sa.Connection, Path, str], None], getattr(module, name))
+
+
+def take_turn(connection: sa.Connection, waiting: Waiting | None = None) -> None:
+    """One process at a time changes the tables, until its transaction ends. A SQLite file has one
+    process anyway."""
+    if connection.dialect.name != "postgresql":
+        return
+    if not connection.execute(sa.select(sa.func.pg_try_advisory_xact_lock(_LOCK))).scalar():
+        if waiting is not None:
+            waiting()
+        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
+    connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{_TABLE_LOCK_SECONDS}s'")
+
+
+async def require_current(database: Database, revisions: Revisions = OURS) -> Standing:
+    """Raises ConfigurationError unless this program can read the database as it is."""
+    found = await standing_of(database, revisions)
+    if not found.current:
         raise ConfigurationError(
-            "The database has to be created or upgraded first: start the service,"
-            " or run `stillhere migrate`"
+            f"The database is {f'at revision {found.found}' if found.found else 'empty'}, this"
+            f" version needs {found.needed}: start the service, or run `stillhere migrate`"
         )
-
-
-def _is_current(found: str | None, revisions: Revisions) -> bool:
-    if found is not None and found not in revisions.names:
-        raise ConfigurationError(
-            f"The database is at revision {found}, this program knows up to"
-            f" {revisions.names[-1]}. Run the newer version, or put back the backup that its"
-            " upgrade made"
-        )
-    return found == revisions.names[-1]
-
-
-def _revision(connection: sa.Connection) -> str | None:
-    if not sa.inspect(connection).has_table("alembic_version"):
-        return None
-    version = sa.table("alembic_version", sa.column("version_num", sa.Text))
-    return connection.execute(sa.select(version.c.version_num)).scalar()
+    return found

@@ -41,6 +41,10 @@ _MAGIC = b"SQLite format 3\0"
 """https://www.sqlite.org/fileformat.html#the_database_header"""
 
 
+class InUseError(ConfigurationError):
+    """Another process has the file."""
+
+
 class FileOwner:
     """The right to a database file; the operating system ends it with the process."""
 
@@ -54,7 +58,7 @@ class FileOwner:
         try:
             self._lock.acquire(blocking=False)
         except Timeout:
-            raise ConfigurationError(
+            raise InUseError(
                 f"{self._path} is in use by another process{self._whose()}. Stop that one first,"
                 " or use PostgreSQL, which several processes can share"
             ) from None
@@ -219,13 +223,36 @@ def _engine(connection: Callable[[], sqlite3.Connection], *, read_only: bool) ->
 def _backup(path: Path, tag: str) -> Path:
     target = _free_name(path, tag)
     os.close(os.open(target, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-    with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(target)) as copy:
-        source.backup(copy)
-        copy.execute("PRAGMA journal_mode = DELETE")
-        if copy.execute("PRAGMA integrity_check").fetchone() != ("ok",):
-            raise sqlite3.DatabaseError(f"the backup {target} is damaged")
+    try:
+        _copy_verified(path, target)
+    except BaseException:
+        target.unlink(missing_ok=True)
+        raise
     with _synced(target), _synced(target.parent):
         return target
+
+
+def _copy_verified(path: Path, target: Path) -> None:
+    with closing(_open(path)) as source, closing(sqlite3.connect(target)) as copy:
+        _copy(source, copy)
+    with closing(_open(path)) as source, closing(_open(target)) as copy:
+        if copy.execute("PRAGMA integrity_check").fetchone() != ("ok",):
+            raise sqlite3.DatabaseError(f"the backup {target} is damaged")
+        if _row_counts(copy) != _row_counts(source):
+            raise sqlite3.DatabaseError(f"the backup {target} does not have every row")
+
+
+def _copy(source: sqlite3.Connection, copy: sqlite3.Connection) -> None:
+    source.backup(copy)
+    copy.execute("PRAGMA journal_mode = DELETE")
+
+
+def _row_counts(connection: sqlite3.Connection) -> dict[str, int]:
+    names = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+    return {
+        name: connection.execute(f'SELECT count(*) FROM "{name}"').fetchone()[0]  # noqa: S608
+        for (name,) in names
+    }
 
 
 def _free_name(path: Path, tag: str) -> Path:

@@ -36,8 +36,9 @@ from storage.engine import Database, json_list, json_rows, upsert
 from storage.files import FOLDER, FolderShelf, Shelf, TableShelf
 from storage.leases import Leases
 from storage.listening import Telling
-from storage.migrate import bring_up, open_database, require_current
+from storage.migrate import bring_up, open_database, require_current, standing_of
 from storage.promises import Promise, Promises, fact_row
+from storage.revisions import Standing, newer_notes
 from storage.rows import outbox_row, prepare
 from storage.tables import facts, streams, timers
 from storage.takeover import end_leases
@@ -49,12 +50,17 @@ T = TypeVar("T")
 
 class SqlStore:
     """``core.ports.Store``. ``backup`` is the copy that an upgrade at the opening made;
-    ``notes`` say what of the address was not used."""
+    ``notes`` say what of the address was not used, and that the database is a newer version's."""
 
     def __init__(
-        self, database: Database, codec: Codec | None = None, backup: Path | None = None
+        self,
+        database: Database,
+        codec: Codec | None = None,
+        backup: Path | None = None,
+        standing: Standing | None = None,
     ) -> None:
         self.backup = backup
+        self.standing = standing
         self._database = database
         self._codec = codec or Codec()
         self._telling = Telling(database.dialect)
@@ -85,19 +91,18 @@ class SqlStore:
         database = await open_database(url, direct=direct, read_only=read_only, pool_size=pool_size)
         try:
             if read_only:
-                await require_current(database)
-                return cls(database)
+                return cls(database, standing=await require_current(database))
             backup = await bring_up(database)
             if database.exclusive:
                 await database.write(end_leases)
-            return cls(database, backup=backup)
+            return cls(database, backup=backup, standing=await standing_of(database))
         except BaseException:
             await database.close()
             raise
 
     @property
     def notes(self) -> tuple[str, ...]:
-        return self._database.notes
+        return (*self._database.notes, *newer_notes(self.standing))
 
     async def close(self) -> None:
         if not self._closed:
@@ -252,6 +257,10 @@ class SqlStore:
 
     async def disown(self, facts: Mapping[str, str]) -> None:
         await self._write(lambda connection: self._promises.disown(connection, facts))
+
+    async def forget_facts(self, names: Collection[str]) -> None:
+        gone = sa.delete(facts).where(facts.c.name.in_(list(map(clean, names))))
+        await self._write(lambda connection: connection.execute(gone))
 
     async def ledger(self) -> dict[str, Ledger]:
         return await self._read(ledger.read)

@@ -7,9 +7,18 @@ from alembic import command
 from alembic.config import Config
 
 
-def upgrade(connection: sa.Connection, folder: Path) -> None:
-    """To the newest revision, within the connection's transaction."""
+def upgrade(connection: sa.Connection, folder: Path, revision: str) -> None:
+    """Within the connection's transaction."""
+    command.upgrade(_config(connection, folder), revision)
+
+
+def downgrade(connection: sa.Connection, folder: Path, revision: str) -> None:
+    """Within the connection's transaction."""
+    command.downgrade(_config(connection, folder), revision)
+
+
+def _config(connection: sa.Connection, folder: Path) -> Config:
     config = Config()
     config.set_main_option("script_location", str(folder).replace("%", "%%"))
     config.attributes["connection"] = connection
-    command.upgrade(config, "head")
+    return config

@@ -1,6 +1,7 @@
 """An operator's database address as the drivers want it; never says its password."""
 
 import re
+import shlex
 import ssl
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -111,6 +112,15 @@ def _postgres(url: sa.URL) -> PostgresUrl:
             raise ConfigurationError(f"DATABASE_URL: the parameter {name} is not known; remove it")
     plain = url.set(drivername="postgresql+asyncpg", query={})
     return PostgresUrl(plain, arguments, settings, tuple(notes), pooled)
+
+
+def dump_command(server: PostgresUrl, name: str) -> str:
+    """For the operator to make a backup by; it asks for the password.
+    https://www.postgresql.org/docs/current/app-pgdump.html"""
+    url = server.url
+    given = {"host": url.host, "port": url.port, "username": url.username, "dbname": url.database}
+    words = [f"--{option}={value}" for option, value in given.items() if value]
+    return shlex.join(["pg_dump", "--format=custom", f"--file={name}.dump", *words])
 
 
 def _last(value: str | tuple[str, ...]) -> str:

@@ -20,7 +20,7 @@ EXIT_FAULT = 1
 COMMANDS: Mapping[str, str] = {
     "run": "Serve all configured platforms until SIGTERM or Ctrl-C.",
     "chat": "Talk to the agent here in the terminal; it goes on where it was when you come back.",
-    "migrate": "Create or upgrade the database; a SQLite file is copied first.",
+    "migrate": "Create or upgrade the database, or take it back; a SQLite file is copied first.",
     "doctor": "Check settings, database, model and platforms; exit 1 if anything is wrong.",
     "owner": "Who owns the bot; `--reset` takes it back and prints a new code.",
     "sessions": "Look at stored conversations, also while the service runs.",

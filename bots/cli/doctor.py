@@ -13,6 +13,7 @@ from bots import platforms as platforms_package
 from bots.cli.common import idle_site, open_store, prepare
 from bots.cli.environment import environment
 from bots.cli.ledger import account
+from bots.cli.processes import process_findings, revision_finding
 from bots.clock import SystemClock
 from bots.findings import Finding, bad, good, of_database, of_platform
 from bots.model import build_model, chosen
@@ -101,7 +102,13 @@ async def _database(
                 if noted := await store.fact(SIGNS_FACT + name):
                     signs[name] = msgspec.json.decode(noted, type=Health)
             ledger = await store.ledger()
-            return await _counts(store, ledger), _accounts(ledger), await _owner(store)
+            return (
+                await _counts(store, ledger),
+                revision_finding(store),
+                *await process_findings(store, SystemClock().now()),
+                _accounts(ledger),
+                await _owner(store),
+            )
         finally:
             await store.close()
     except StillhereError as error:

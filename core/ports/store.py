@@ -1,6 +1,6 @@
 """Everything else that one database keeps, and all of it together; promises only."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import date, datetime
 from typing import Protocol
 
@@ -57,6 +57,8 @@ class Directory(Protocol):
     async def disown(self, facts: Mapping[str, str]) -> None:
         """Nobody is the owner any more, and these facts are set, together."""
         ...
+
+    async def forget_facts(self, names: Collection[str]) -> None: ...
 
     async def ledger(self) -> dict[str, Ledger]:
         """By platform; all numbers are of one moment. It costs what is open, not what is over."""

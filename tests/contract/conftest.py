@@ -1,4 +1,5 @@
-"""One suite, three stores: in memory, on SQLite, on a real PostgreSQL."""
+"""One suite, three stores: in memory, on SQLite, on a real PostgreSQL; and the same two on the
+tables of a version to come, as they are during its deploy and after it was rolled back."""
 
 from collections.abc import AsyncIterator
 
@@ -10,7 +11,11 @@ from storage.store import SqlStore
 
 
 @pytest.fixture(
-    params=["memory", "sqlite_url", pytest.param("postgres_url", marks=pytest.mark.postgres)]
+    params=[
+        *("memory", "sqlite_url", "newer_sqlite_url"),
+        pytest.param("postgres_url", marks=pytest.mark.postgres),
+        pytest.param("newer_postgres_url", marks=pytest.mark.postgres),
+    ]
 )
 def store_url(request: pytest.FixtureRequest) -> str:
     name = request.param

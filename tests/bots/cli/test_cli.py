@@ -11,6 +11,7 @@ from typing import IO
 
 import pytest
 
+from storage.revisions import OURS
 from tests.command import command, run, surroundings
 from tests.standins.openai import OpenAIStandIn
 from tests.standins.telegram import TelegramStandIn
@@ -125,8 +126,10 @@ def test_a_folder_that_cannot_be_made_is_a_wrong_setting(tmp_path: Path) -> None
 
 
 def test_a_database_that_does_not_answer_is_worth_another_try(tmp_path: Path) -> None:
-    done = run(tmp_path, "migrate", DATABASE_URL=f"postgres://ada:hush@127.0.0.1:{_free()}/bot")
+    address = f"postgres://ada:hush@127.0.0.1:{_free()}/bot"
+    done = run(tmp_path, "migrate", "--wait", "1", DATABASE_URL=address)
     assert done.returncode == 75
+    assert "Waiting for the database; again in 1 s: ConnectionRefusedError" in done.stderr
     assert "The database does not answer" in done.stderr
     assert "hush" not in done.stderr
 
@@ -137,10 +140,13 @@ def _free() -> int:
         return int(probe.getsockname()[1])
 
 
+UP_TO_DATE = f"The database is up to date (data revision {OURS.newest}).\n"
+
+
 def test_migrate_creates_the_database_and_may_be_repeated(tmp_path: Path) -> None:
     for _ in range(2):
         done = run(tmp_path, "migrate")
-        assert (done.returncode, done.stdout) == (0, "The database is up to date.\n")
+        assert (done.returncode, done.stdout) == (0, UP_TO_DATE)
     assert (tmp_path / "data" / "stillhere.db").exists()
 
 
@@ -264,6 +270,8 @@ def test_the_doctor_looks_while_the_service_runs(place: Path) -> None:
     assert [line.partition(":")[0] for line in done.stdout.splitlines()] == [
         "ok   settings",
         "ok   database",
+        "ok   revision",
+        "ok   process",
         "ok   ledger",
         "ok   owner",
         "ok   model",
