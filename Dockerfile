@@ -1,5 +1,5 @@
 # Stillhere as an image. The first stage installs what requirements.txt pins, the second has only
-# Python and the result. `tests/test_dockerfile.py` runs these steps without an engine.
+# Python and the result. `tests/test_dockerfile.py` carries them out without an engine.
 FROM python:3.13-slim AS build
 
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 \
@@ -36,5 +36,5 @@ USER 10001:10001
 EXPOSE 8080
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=30s --timeout=5s --start-period=30s --retries=3 \
-    CMD ["python", "-c", "import os, urllib.request as web; web.urlopen(f'http://127.0.0.1:{os.environ[\"PORT\"]}/healthz', timeout=4)"]
+    CMD ["python", "-c", "import http.client, os; c = http.client.HTTPConnection('127.0.0.1', int(os.environ.get('PORT') or 8080), timeout=4); c.request('GET', '/healthz'); raise SystemExit(c.getresponse().status != 200)"]
 CMD ["python", "-m", "bots", "run"]

@@ -9,7 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +17,11 @@ import msgspec
 
 FOLDERS: Final = ("build", "data", "venv")
 """What our image has at its root that its base has not."""
+KNOWN: Final = {
+    *("ENV", "WORKDIR", "COPY", "RUN"),
+    *("USER", "EXPOSE", "STOPSIGNAL", "HEALTHCHECK", "CMD"),
+}
+"""Instructions; those of the second line are carried out by whoever starts the image."""
 PATIENCE: Final = 600.0
 _ABSOLUTE: Final = re.compile(r"(?<![\w./}])/(\w[\w.-]*)")
 _VARIABLE: Final = re.compile(r"\$\{?(\w+)\}?")
@@ -111,24 +116,23 @@ class Machine:
             one.mkdir(exist_ok=True)
             one.chmod(0o755)
             self._own(one)
-        self._environment = {"HOME": str(self._home), "LANG": "C.UTF-8"}
-        self._folder: Path = self._root
-        self._path = f"{folder / 'bin'}:/usr/local/bin:/usr/bin:/bin"
-        self._base_python(folder)
+        self._environment: dict[str, str] = {}
+        self._folder = self._root
+        self._bin = folder / "bin"
 
-    def _base_python(self, folder: Path) -> None:
-        """The base image's: ours, copied when it lies in a home that the user may not enter."""
+    def _put_python(self) -> str:
+        """The base image's: ours, copied when it lies in a home that the user may not enter. Where
+        its libraries are."""
         base = Path(sys.base_prefix)
         python = Path("bin") / f"python{sys.version_info.major}.{sys.version_info.minor}"
         if base != Path("/usr") and not self._can_start(base / python):
-            shutil.copytree(
-                base, folder / "base", symlinks=True, ignore=shutil.ignore_patterns("test", "share")
-            )
-            base = folder / "base"
-        self._environment["LD_LIBRARY_PATH"] = str(base / "lib")
-        starter = folder / "bin/python"
+            bare = shutil.ignore_patterns("test", "share")
+            copy = self._bin.parent / "base"
+            base = shutil.copytree(base, copy, symlinks=True, ignore=bare)
+        starter = self._bin / "python"
         starter.write_text(f'#!/bin/sh\nexec {base / python} "$@"\n')
         starter.chmod(0o755)
+        return str(base / "lib")
 
     def _can_start(self, python: Path) -> bool:
         try:
@@ -157,24 +161,24 @@ class Machine:
         return _ABSOLUTE.sub(moved, text)
 
     def carry_out(self, stages: list[Stage], context: Path) -> None:
+        unknown = {one.name for stage in stages for one in stage.instructions} - KNOWN
+        if unknown:
+            raise ValueError(f"{', '.join(unknown)} is not known here")
+        libraries = self._put_python()
         for stage in stages:
-            self._begin()
+            self._environment = {
+                "HOME": str(self._home),
+                "LANG": "C.UTF-8",
+                "LD_LIBRARY_PATH": libraries,
+                "PATH": f"{self._bin}:/usr/local/bin:/usr/bin:/bin",
+            }
+            self._folder = self._root
             for one in stage.instructions:
                 self._step(one, context)
             if stage.name:
                 self._root.rename(self._done / stage.name)
                 self._root.mkdir()
                 self._own(self._root)
-
-    def _begin(self) -> None:
-        library = self._environment["LD_LIBRARY_PATH"]
-        self._environment = {
-            "HOME": str(self._home),
-            "LANG": "C.UTF-8",
-            "LD_LIBRARY_PATH": library,
-            "PATH": self._path,
-        }
-        self._folder = self._root
 
     def _step(self, one: Instruction, context: Path) -> None:
         match one.name:
@@ -192,10 +196,8 @@ class Machine:
             case "RUN":
                 outside = {name: v for name, v in os.environ.items() if name.startswith("PIP_")}
                 self.run("/bin/sh", "-c", self.here(one.text), **outside)
-            case "USER" | "EXPOSE" | "STOPSIGNAL" | "HEALTHCHECK" | "CMD":
+            case _:
                 pass
-            case name:
-                raise ValueError(f"{name} is not known here")
 
     def _copy(self, one: Instruction, context: Path) -> None:
         *sources, target = [word for word in one.words if not word.startswith("--")]
@@ -238,7 +240,3 @@ class Machine:
                 group=self._become,
                 extra_groups=self._groups,
             )
-
-    @property
-    def environment(self) -> Mapping[str, str]:
-        return self._environment
