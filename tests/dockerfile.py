@@ -35,7 +35,7 @@ class Instruction(msgspec.Struct, frozen=True):
 
     @property
     def words(self) -> tuple[str, ...]:
-        """Of the exec form, or of a plain list. Raises msgspec.DecodeError for a shell form."""
+        """Of the exec form, or of a plain list."""
         if self.text.startswith("["):
             return tuple(msgspec.json.decode(self.text, type=list[str]))
         return tuple(self.text.split())
