@@ -56,7 +56,7 @@ async def toll(database: Database, target: str, revisions: Revisions = OURS) -> 
         lost = _lost(connection, before, after, revisions.expendable)
         return Toll(lost, _unread(connection, revisions.unknown_to(target)))
 
-    return await database.write(work)
+    return await database.alter(work)
 
 
 async def go_back(
@@ -78,7 +78,7 @@ async def go_back(
         downgrade(connection, revisions.folder, target)
         say(connection, target, revisions)
 
-    await database.write(work)
+    await database.alter(work)
     return backup
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from storage.migrate import migrate
 from storage.revisions import OURS
 from tests.command import ROOT, run
 from tests.e2e.hosted import Service, service
@@ -93,7 +94,20 @@ def _counted(number: int) -> str:
     return f"Counted, slowly: {', '.join(map(str, range(1, number + 1)))}"
 
 
+def _given(telegram: TelegramStandIn, url: str) -> dict[str, str]:
+    return {
+        "TELEGRAM_BOT_TOKEN": telegram.token,
+        "TELEGRAM_API_URL": telegram.url,
+        "TELEGRAM_MODE": "webhook",
+        "PUBLIC_URL": NOT_IN_USE,
+        "ALLOWED_USERS": "telegram:7",
+        "DATABASE_URL": url,
+        "DRAIN_SECONDS": "2",
+    }
+
+
 @pytest.mark.postgres
+@pytest.mark.timeout(300)
 async def test_the_release_before_and_this_one_serve_side_by_side(
     tmp_path: Path, before: Path, empty_postgres_url: str
 ) -> None:
@@ -102,15 +116,7 @@ async def test_the_release_before_and_this_one_serve_side_by_side(
     new_place.mkdir()
     async with TelegramStandIn() as telegram:
         ada = telegram.user(7, "Ada")
-        given = {
-            "TELEGRAM_BOT_TOKEN": telegram.token,
-            "TELEGRAM_API_URL": telegram.url,
-            "TELEGRAM_MODE": "webhook",
-            "PUBLIC_URL": NOT_IN_USE,
-            "ALLOWED_USERS": "telegram:7",
-            "DATABASE_URL": empty_postgres_url,
-            "DRAIN_SECONDS": "2",
-        }
+        given = _given(telegram, empty_postgres_url)
         async with service(old_place, **given, PYTHONPATH=str(before)) as old:
             await _is_up(old)
             await _talk(telegram, ada, old, 1)
@@ -140,7 +146,18 @@ async def test_the_release_before_and_this_one_serve_side_by_side(
         for log in (old.log, new.log):
             assert "Traceback" not in log
             assert "set aside" not in log
-        await _roll_back(telegram, ada, old_place, before, given)
+
+
+@pytest.mark.postgres
+@pytest.mark.timeout(300)
+async def test_the_release_before_comes_back(
+    tmp_path: Path, before: Path, empty_postgres_url: str
+) -> None:
+    async with TelegramStandIn() as telegram:
+        ada = telegram.user(7, "Ada")
+        given = _given(telegram, empty_postgres_url)
+        await migrate(empty_postgres_url)
+        await _roll_back(telegram, ada, tmp_path, before, given)
 
 
 async def _roll_back(
