@@ -1,5 +1,5 @@
-"""One suite, three stores: in memory, on SQLite, on a real PostgreSQL; and the same two on the
-tables of a version to come, as they are during its deploy and after it was rolled back."""
+"""One suite, three stores: in memory, on SQLite, on a real PostgreSQL; and in the long matrix the
+same two on the tables of a version to come, as they are in its deploy and after a rollback."""
 
 from collections.abc import AsyncIterator
 
@@ -12,9 +12,10 @@ from storage.store import SqlStore
 
 @pytest.fixture(
     params=[
-        *("memory", "sqlite_url", "newer_sqlite_url"),
+        *("memory", "sqlite_url"),
         pytest.param("postgres_url", marks=pytest.mark.postgres),
-        pytest.param("newer_postgres_url", marks=pytest.mark.postgres),
+        pytest.param("newer_sqlite_url", marks=pytest.mark.matrix),
+        pytest.param("newer_postgres_url", marks=[pytest.mark.matrix, pytest.mark.postgres]),
     ]
 )
 def store_url(request: pytest.FixtureRequest) -> str:
