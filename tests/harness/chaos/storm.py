@@ -49,6 +49,8 @@ class Weather(msgspec.Struct, frozen=True, kw_only=True):
     pauses: tuple[float, float] = (1.0, 6.0)
     within: float = 90.0
     doubled: float = 0.25
+    stops_when_sick: bool = False
+    """Rather than to go on with a fleet that did not get well."""
 
 
 class Storm:
@@ -86,7 +88,8 @@ class Storm:
                 blows.append(deck.pop())
             await self._strike(blows)
             await asyncio.sleep(self._dice.uniform(*self._weather.pauses))
-            if rounds > 1 and time.monotonic() >= ends:
+            over = rounds > 1 and time.monotonic() >= ends
+            if over or (self.faults and self._weather.stops_when_sick):
                 return
 
     async def well(self, after: str) -> None:
