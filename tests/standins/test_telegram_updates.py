@@ -97,6 +97,18 @@ async def test_a_second_poller_ends_the_earlier_one(tg: TelegramStandIn, bot: Bo
             await earlier
         tg.user(7).says("hello")
         assert len(await later) == 1
+    assert len(tg.updates.conflicts) == 1
+
+
+async def test_callers_with_addresses_of_their_own_are_told_apart(tg: TelegramStandIn) -> None:
+    async with Bot(tg.token, base_url=f"{tg.url_for('old')}/bot") as old:
+        earlier = asyncio.create_task(old.get_updates(timeout=10))
+        await tg.wait_for(lambda: tg.updates.poller == "old")
+        async with Bot(tg.token, base_url=f"{tg.url_for('new')}/bot") as new:
+            await new.get_updates(timeout=0)
+            with pytest.raises(Conflict):
+                await earlier
+    assert [(one.who, one.by) for one in tg.updates.conflicts] == [("old", "new")]
 
 
 async def test_a_poller_that_died_is_no_conflict(tg: TelegramStandIn, bot: Bot) -> None:
@@ -106,6 +118,7 @@ async def test_a_poller_that_died_is_no_conflict(tg: TelegramStandIn, bot: Bot) 
     await tg.wait_for(lambda: tg.calls_of("getUpdates")[0].cancelled)
     said = tg.user(7).says("hello")
     assert [u.update_id for u in await bot.get_updates(timeout=10)] == [said.update_id]
+    assert not tg.updates.conflicts
 
 
 async def test_only_what_was_asked_for_comes(tg: TelegramStandIn, bot: Bot) -> None:
