@@ -34,7 +34,7 @@ STORM_BUGS = (
     KillBug(
         name="who slept past its lease goes on with its preview",
         scenario="SIGSTOP past the lease",
-        says="",
+        says="messages too many|was never answered",
         edits=(
             Edit(
                 "storage/deliveries.py",
