@@ -18,7 +18,8 @@ from tests.planted.storms import STORM_BUGS
 from tests.postgres import PostgresServer, running_postgres
 
 LEASE = 2.0
-BLOWS = 4
+BLOWS = 8
+LONG = (3.0, 5.0)
 JUDGED = r"^p\d\d: |messages were sent"
 """What is said of a person, and not of a machine that was too busy to get well in time."""
 SHORT = (FREEZE, KILL, DEPLOY, IMMEDIATE)
@@ -28,7 +29,7 @@ PLAN = Plan(
     tempo=2.0,
     weather=Weather(deck=SHORT, shuffled=False, seconds=0.0, pauses=(0.2, 1.0), doubled=0.0),
 )
-pytestmark = [pytest.mark.timeout(400), pytest.mark.slow]
+pytestmark = [pytest.mark.timeout(600), pytest.mark.slow]
 
 
 @pytest.fixture
@@ -71,7 +72,9 @@ async def test_a_planted_bug_turns_a_storm_red(
         path.mkdir()
     plant(bug, code)
     blow = bug.scenario if bug.scenario in DECK else KILL_ALL
-    weather = replace(PLAN.weather, deck=(blow,) * BLOWS, within=20.0, stops_when_sick=True)
+    weather = replace(
+        PLAN.weather, deck=(blow,) * BLOWS, within=60.0, frozen=LONG, stops_when_sick=True
+    )
     async with zygote(code) as forks:
         outcome = await storm(forks, folder, server, replace(PLAN, people=20, weather=weather))
     assert any(re.search(bug.says or JUDGED, fault) for fault in outcome.faults), outcome.faults

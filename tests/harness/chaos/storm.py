@@ -29,7 +29,6 @@ DECK = (
 
 POLLER_SHARE = 0.6
 """Of the strikes at one replica that hit the one that polls."""
-FROZEN_LEASES = (1.2, 2.0)
 DOWN_SECONDS = (0.2, 3.0)
 LOOK_SECONDS = 0.1
 CUT_CONNECTIONS = (
@@ -49,6 +48,8 @@ class Weather(msgspec.Struct, frozen=True, kw_only=True):
     pauses: tuple[float, float] = (1.0, 6.0)
     within: float = 90.0
     doubled: float = 0.25
+    frozen: tuple[float, float] = (1.2, 2.0)
+    """Leases for which a replica stands still."""
     stops_when_sick: bool = False
     """Rather than to go on with a fleet that did not get well."""
 
@@ -139,7 +140,7 @@ class Storm:
         if victim.stands_still:
             span.note = "stood still already"
             return
-        seconds = self._fleet.site.lease * self._dice.uniform(*FROZEN_LEASES)
+        seconds = self._fleet.site.lease * self._dice.uniform(*self._weather.frozen)
         span.note = f"{victim.life.name} for {seconds:.0f} s"
         await victim.freeze(seconds)
 
