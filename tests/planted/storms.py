@@ -43,11 +43,6 @@ STORM_BUGS = (
             ),
             Edit(
                 "core/runtime/preview.py",
-                "if (now - before).total_seconds() >= self._stage.holder.seconds / 2:",
-                "if False:",
-            ),
-            Edit(
-                "core/runtime/preview.py",
                 "if self._stage.clock.now() < self._sure_until:",
                 "if True:",
             ),
