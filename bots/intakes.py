@@ -139,16 +139,20 @@ class Intakes:
     async def _hold(self, lease: str) -> None:
         """Renews it; returns when it is another's, or may soon be."""
         loop = asyncio.get_running_loop()
-        renewed = loop.time()
-        while loop.time() < renewed + self._holder.seconds * HELD_SHARE:
-            await self._clock.sleep(self._holder.seconds / 3)
+        sure = self._holder.seconds * HELD_SHARE
+        until = loop.time() + sure
+        while (left := until - loop.time()) > 0:
+            await self._clock.sleep(min(left, self._holder.seconds / 3))
             asked = loop.time()
             try:
-                if not await self._take(lease):
-                    return
-                renewed = asked
+                async with asyncio.timeout_at(until):
+                    if not await self._take(lease):
+                        return
+                until = asked + sure
             except StorageError as error:
                 self._seldom.warn("lease not renewed", error)
+            except TimeoutError:
+                return
 
     async def _has(self, lease: str) -> bool:
         try:

@@ -472,6 +472,10 @@ class MemoryStore:
             for hear in tuple(self._hearers):
                 hear(one)
 
+    async def first_fact(self, name: str, value: str) -> str:
+        await self._turn()
+        return self._facts.setdefault(clean(name), clean(value))
+
     async def disown(self, facts: Mapping[str, str]) -> None:
         await self._turn()
         self._access = {who: role for who, role in self._access.items() if role != "owner"}

@@ -32,7 +32,7 @@ from storage import deliveries, ledger, raw, reads, spending
 from storage.aside import Asides, Move
 from storage.codec import Codec, clean, micros
 from storage.commits import Commits
-from storage.engine import Database, json_list, json_rows, upsert
+from storage.engine import Database, insert, json_list, json_rows, upsert
 from storage.files import FOLDER, FolderShelf, Shelf, TableShelf
 from storage.leases import Leases
 from storage.listening import Telling
@@ -75,6 +75,11 @@ class SqlStore:
         )
         self._of_keys = streams.c.key.in_(json_rows(database.dialect, "keys", str))
         self._set_fact = upsert(database.dialect, facts)
+        self._first_fact = (
+            insert(database.dialect, facts)
+            .on_conflict_do_update(index_elements=[facts.c.name], set_={"value": facts.c.value})
+            .returning(facts.c.value)
+        )
         self._promises = Promises(database.dialect)
         self._closed = False
 
@@ -254,6 +259,10 @@ class SqlStore:
     async def set_fact(self, name: str, value: str) -> None:
         row = fact_row(name, value)
         await self._write(lambda connection: connection.execute(self._set_fact, row))
+
+    async def first_fact(self, name: str, value: str) -> str:
+        row = fact_row(name, value)
+        return await self._write(lambda link: link.execute(self._first_fact, row).scalar_one())
 
     async def disown(self, facts: Mapping[str, str]) -> None:
         await self._write(lambda connection: self._promises.disown(connection, facts))

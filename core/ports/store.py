@@ -54,6 +54,10 @@ class Directory(Protocol):
         """Returns when it is on disk; so it also proves that the database can be written."""
         ...
 
+    async def first_fact(self, name: str, value: str) -> str:
+        """Sets it where there is none; returns what is there, the same to all who ask at once."""
+        ...
+
     async def disown(self, facts: Mapping[str, str]) -> None:
         """Nobody is the owner any more, and these facts are set, together."""
         ...

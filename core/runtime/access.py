@@ -59,12 +59,9 @@ class Access:
     async def claim_code(self, fresh: str) -> str | None:
         """The code that makes the first person the owner; None once there is one.
 
-        ``fresh`` becomes the code where there was none. Raises StorageError.
+        ``fresh`` becomes the code where there was none; of two processes that start at once both
+        get the same. Raises StorageError.
         """
         if await self.owner():
             return None
-        code = await self._directory.fact(CLAIM_FACT)
-        if not code:
-            code = fresh
-            await self._directory.set_fact(CLAIM_FACT, code)
-        return code
+        return await self._directory.first_fact(CLAIM_FACT, fresh)

@@ -4,6 +4,8 @@ import asyncio
 from datetime import datetime
 from typing import Any, cast
 
+import pytest
+
 from bots.intakes import LOOK_SECONDS, Intakes
 from bots.platforms import Adapter, Health
 from core.errors import StorageError
@@ -34,12 +36,14 @@ class Door:
 
 
 class Away(MemoryStore):
-    """A database that one process cannot reach for a while."""
+    """A database that one process cannot reach for a while, or that does not answer it."""
 
     cut_off = ""
+    hangs = False
 
     async def take_lease(self, name: str, lease: Lease, now: datetime) -> bool:
         if lease.owner == self.cut_off:
+            await asyncio.sleep(60 if self.hangs else 0)
             raise StorageError("away")
         return await super().take_lease(name, lease, now)
 
@@ -119,9 +123,11 @@ async def test_the_lease_of_one_that_died_runs_out() -> None:
     assert town.taking == {"second"}
 
 
+@pytest.mark.parametrize("hangs", [False, True])
 @in_virtual_time
-async def test_who_cannot_renew_stops_before_another_may_begin() -> None:
+async def test_who_cannot_renew_stops_before_another_may_begin(hangs: bool) -> None:
     town = Town()
+    town.store.hangs = hangs
     first = await town.starts("first")
     second = await town.starts("second")
     await passes(7)
@@ -132,6 +138,7 @@ async def test_who_cannot_renew_stops_before_another_may_begin() -> None:
 
     assert town.taking == {"second"}
     town.store.cut_off = ""
+    await passes(60)
     await second.stop()
     await passes(1)
     assert town.taking == {"first"}

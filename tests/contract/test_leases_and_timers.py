@@ -123,3 +123,11 @@ async def test_a_process_sees_only_the_sessions_of_its_platforms(store: Store) -
     assert await store.abandoned(at(9), platforms=elsewhere) == ()
     assert await store.due(at(9), platforms=here) == (timer("a", 0),)
     assert await store.abandoned(at(9), platforms=here) == (OTHER,)
+
+
+async def test_the_first_to_state_a_fact_states_it_for_all(store: Store) -> None:
+    told = await asyncio.gather(*(store.first_fact("code", f"c{n}") for n in range(5)))
+    assert len(set(told)) == 1
+    assert await store.fact("code") == told[0]
+    await store.set_fact("code", "another")
+    assert await store.first_fact("code", "mine") == "another"
