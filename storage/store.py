@@ -276,6 +276,9 @@ class SqlStore:
     async def ledger(self) -> dict[str, Ledger]:
         return await self._read(ledger.read)
 
+    async def waiting_since(self) -> dict[str, datetime]:
+        return await self._read(ledger.waiting_since)
+
     async def unowed(self, limit: int = 20) -> tuple[Unowed, ...]:
         return await self._read(lambda connection: ledger.unowed(connection, limit))
 
