@@ -2,7 +2,7 @@
 
 import sqlite3
 from contextlib import closing
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import pytest
@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from structlog.testing import capture_logs
 
 from bots.app import Service
-from bots.watch import Watch, header_secrets, wants_traces
+from bots.watch import Sink, Watch, header_secrets, wants_traces
 from core import tools
 from core.domain.messages import ModelFailure, ModelReply, ToolCall
 from core.errors import PermanentError, StorageError, TransientError
@@ -25,7 +25,7 @@ Samples = dict[tuple[str, ...], float]
 
 async def scrape(service: Service) -> Samples:
     """By the metric's name and its labels' values, in the order of the labels' names."""
-    transport = httpx.ASGITransport(service.server().config.app)
+    transport = httpx.ASGITransport(cast("Any", service.server().config.app))
     async with httpx.AsyncClient(transport=transport, base_url="http://bot") as client:
         return samples((await client.get("/metrics")).text)
 
@@ -204,7 +204,7 @@ class Thrower:
 
 async def test_who_watches_and_fails_harms_nobody_and_is_said_once() -> None:
     house = House("one", "two")
-    watch = Watch(house.clock, Thrower())
+    watch = Watch(house.clock, cast("Sink", Thrower()))
     service = Service(replace(house.ground, watch=watch))
     with capture_logs() as lines:
         await service.start()
