@@ -66,7 +66,12 @@ class Counters:
                 "rate_limits", "Times that a platform said: not so fast (429).", "platform"
             ),
             "recovery": self._counter(
-                "recoveries", "Open turns that nobody worked on, taken up again here.", "platform"
+                "recoveries", "Turns that broke off, taken up again here.", "platform"
+            ),
+            "handover": self._counter(
+                "handovers",
+                "Open turns taken here that another process left, stopping or without room.",
+                "platform",
             ),
             "lease_loss": self._counter(
                 "lease_losses", "Sessions that another process took from this one.", "platform"
@@ -86,7 +91,7 @@ class Counters:
         for platform in platforms:
             for outcome in SEND_OUTCOMES:
                 self._sends.labels(platform, outcome)
-            for happening in ("rate_limit", "recovery", "lease_loss"):
+            for happening in ("rate_limit", "recovery", "handover", "lease_loss"):
                 self._happenings[happening].labels(platform)
 
     def count(self, what: Happening, platform: str) -> None:

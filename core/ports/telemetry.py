@@ -13,7 +13,7 @@ import msgspec
 from core.domain.keys import TurnId
 from core.domain.messages import Usage
 
-Happening = Literal["recovery", "lease_loss", "rate_limit", "database_error"]
+Happening = Literal["recovery", "handover", "lease_loss", "rate_limit", "database_error"]
 SpanKind = Literal["step", "model", "summary", "tool", "commit", "send", "transaction"]
 TurnOutcome = Literal["answered", "failed", "cancelled"]
 

@@ -116,8 +116,8 @@ class Recovery:
             log.error("turn cannot be taken up", key=key, error=str(error))  # noqa: TRY400
         else:
             log.info("turn taken" if left else "turn taken up again", key=key)
-            if not left:
-                self._sessions.telemetry.count("recovery", platform_of(key))
+            what = "handover" if left else "recovery"
+            self._sessions.telemetry.count(what, platform_of(key))
 
     async def give_up(self, key: str, error: BrokenDataError) -> None:
         """Puts a conversation that cannot be read out of the way. Raises StorageError."""

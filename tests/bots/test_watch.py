@@ -160,19 +160,41 @@ async def test_a_turn_that_is_stopped_is_counted() -> None:
     assert counted(found, "model_seconds_count") == {("CancelledError", "turn"): 1}
 
 
-async def test_a_turn_that_is_taken_up_again_is_counted_by_who_does_it() -> None:
+async def test_a_turn_that_a_stop_left_is_counted_by_who_takes_it() -> None:
     house = House(drain_seconds=0)
     house.script.hold()
     async with house.lives() as service:
         await house.room.hears("hello")
         await until(lambda: len(house.script.requests) == 1)
-        assert (await scrape(service))["recoveries_total", "room"] == 0
+        assert (await scrape(service))["handovers_total", "room"] == 0
     house.script.then("hello again")
     house.script.release()
     async with house.lives() as service:
         await house.room.sees("hello again")
         found = await scrape(service)
+    assert found["handovers_total", "room"] == 1
+    assert found["recoveries_total", "room"] == 0
+
+
+async def test_a_turn_that_broke_off_is_counted_by_who_takes_it_up_again() -> None:
+    house = House()
+    house.script.hold()
+    hung = Service(replace(house.ground, lease=3600.0))
+    await hung.start()
+    await house.room.hears("hello")
+    await until(lambda: len(house.script.requests) == 1)
+    house.clock.passes(hours=2)
+    assert (await scrape(hung))["abandoned_turns",] == 1
+    async with house.lives() as service:
+        await until(lambda: len(house.script.requests) == 2)
+        found = await scrape(service)
+        house.script.then("nobody hears this", "hello again")
+        house.script.release()
+        await until(lambda: bool(house.room.said))
+    await hung.stop()
     assert found["recoveries_total", "room"] == 1
+    assert found["handovers_total", "room"] == 0
+    assert found["abandoned_turns",] == 0
 
 
 async def test_what_the_database_refuses_is_counted(sqlite_url: str) -> None:
