@@ -87,8 +87,9 @@ class Service:
         most = 0 if settings.role == "intake" else settings.max_turns
         holder = Holder(owner, ground.lease, most)
         self._sessions = Sessions(self._store, channels, policy, self._clock, holder, watch)
+        takes = settings.role != "worker"
         self._intakes = Intakes(
-            self.adapters, self._store, self._clock, holder, takes=settings.role != "worker"
+            self.adapters, self._store, self._clock, holder, takes=takes, telemetry=watch
         )
         terminals = frozenset(n for n in self.adapters if ground.platforms[n].terminal)
         self._access = Access(self._store, frozenset(settings.allowed_users), terminals)

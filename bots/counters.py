@@ -74,7 +74,9 @@ class Counters:
                 "platform",
             ),
             "lease_loss": self._counter(
-                "lease_losses", "Sessions that another process took from this one.", "platform"
+                "lease_losses",
+                "Sessions, or a bot's messages, that another process took.",
+                "platform",
             ),
             "database_error": self._counter(
                 "database_errors", "Transactions that failed; openings in vain included."

@@ -148,7 +148,7 @@ def _of_costs(kept: Kept) -> Iterable[Metric]:
 def _of_platforms(health: Mapping[str, Health]) -> Iterable[Metric]:
     well = GaugeMetricFamily(
         "stillhere_platform_ok",
-        "1 if this process receives the platform's messages.",
+        "1 if this process receives the platform's messages, or leaves that to another.",
         labels=("platform",),
     )
     seconds = GaugeMetricFamily(
