@@ -2,6 +2,7 @@
 
 import sqlite3
 from contextlib import closing
+from datetime import timedelta
 from typing import Any, cast
 
 import httpx
@@ -16,7 +17,7 @@ from core import tools
 from core.domain.messages import ModelFailure, ModelReply, ToolCall
 from core.errors import PermanentError, StorageError, TransientError
 from core.plugins import discover
-from core.ports import Span
+from core.ports import Lease, Span
 from storage.store import SqlStore
 from tests.bots.life import HandClock, House, eventually, until
 
@@ -195,6 +196,20 @@ async def test_a_turn_that_broke_off_is_counted_by_who_takes_it_up_again() -> No
     assert found["recoveries_total", "room"] == 1
     assert found["handovers_total", "room"] == 0
     assert found["abandoned_turns",] == 0
+
+
+async def test_a_bots_messages_that_another_process_takes_are_a_lease_lost() -> None:
+    house = House()
+    async with house.lives() as service:
+        other = Lease("another process", house.clock.now() + timedelta(days=1))
+        while not await house.store.take_lease("room 1", other, house.clock.now()):
+            house.clock.passes(minutes=1)
+        await until(lambda: "stop" in house.room.steps)
+        await eventually(lambda: lost(service))
+
+
+async def lost(service: Service) -> bool:
+    return (await scrape(service))["lease_losses_total", "room"] == 1
 
 
 async def test_what_the_database_refuses_is_counted(sqlite_url: str) -> None:
