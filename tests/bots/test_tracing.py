@@ -16,8 +16,9 @@ from core.plugins import discover
 from tests.bots.life import House, until
 from tests.standins.collector import Collector, Taken
 
-WORDS = ("what time", "noon", "c1", "u1", "agent:", "secret")
-"""What people say, ids of messages and of calls, keys: none of it is for a collector."""
+WORDS = ("what time", "noon", "ada-", "agent:", "secret")
+"""What people say, ids of people, messages and calls, keys: none of it is for a collector. None is
+so short that it could stand in a random number."""
 
 
 @pytest.fixture
@@ -68,16 +69,16 @@ async def test_a_turn_is_one_trace_of_its_calls_commits_and_sends(collector: Col
 
 
 async def test_no_word_of_people_and_no_id_of_theirs_leaves(collector: Collector) -> None:
-    odd = ToolCall("c1", "tell ada's secret", '{"to": "secret"}')
+    odd = ToolCall("ada-call", "tell ada's secret", '{"to": "secret"}')
     there = house(collector, ModelReply(text="", calls=(odd,)), "noon")
     there.room.send_faults = [TransientError("secret")]
     async with there.lives():
-        await there.room.hears("what time is it?", user="ada-lovelace")
+        await there.room.hears("what time is it?", user="ada-lovelace", update_id="ada-1")
         await until(lambda: not there.room.send_faults)
         there.clock.passes(seconds=5)
         await there.room.sees("noon")
     assert len(collector.spans) > 5
-    assert [word for word in (*WORDS, "ada-lovelace") if word.encode() in collector.raw] == []
+    assert [word for word in WORDS if word.encode() in collector.raw] == []
     assert [s.attributes["stillhere.outcome"] for s in collector.spans if s.name == "send"] == [
         "retried",
         "sent",
@@ -179,9 +180,21 @@ async def test_a_collector_that_takes_nothing_costs_a_warning(
     assert await there.outcomes() == {"answered": 3}
 
 
-async def test_a_collector_that_is_not_there_holds_up_no_stop(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_collector_that_hangs_holds_up_no_stop(collector: Collector) -> None:
+    collector.answers.clear()
+    there = house(collector, "fine")
+    with capture_logs() as lines:
+        async with asyncio.timeout(8), there.lives():
+            await there.room.hears("hi")
+            await there.room.sees("fine")
+    assert len(collector.headers) == 1
+    assert await there.outcomes() == {"answered": 1}
+    assert [line["event"] for line in lines if "traces" in line["event"]] == [
+        "the last traces were not taken in time"
+    ]
+
+
+async def test_a_collector_that_is_not_there_costs_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
     nowhere = "http://127.0.0.1:1"
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", nowhere)
     there = House("fine")

@@ -38,6 +38,9 @@ class Collector:
 
     def __init__(self) -> None:
         self.status = 200
+        self.answers = threading.Event()
+        """It hangs while this is not set."""
+        self.answers.set()
         self.spans: list[Taken] = []
         self.headers: list[dict[str, str]] = []
         """Of each request, names in lower case."""
@@ -60,6 +63,7 @@ class Collector:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self.answers.set()
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
@@ -91,6 +95,7 @@ class Collector:
         if path != "/v1/traces" or headers["content-type"] != "application/x-protobuf":
             return 404
         self.headers.append(headers)
+        self.answers.wait()
         if self.status != 200:
             return self.status
         self.raw += body
