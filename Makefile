@@ -64,8 +64,8 @@ fix: .venv/.dev-stamp
 	@$(BIN)/ruff check --fix --quiet . ; $(BIN)/ruff format --quiet .
 
 lock: .venv/.dev-stamp
-	@$(call compile,build,requirements.txt)
-	@$(call compile,build --extra dev --constraint requirements.txt,requirements-dev.txt)
+	@$(call compile,build --extra otel,requirements.txt)
+	@$(call compile,build --extra otel --extra dev --constraint requirements.txt,requirements-dev.txt)
 
 clean:
 	@rm -rf .venv build dist *.egg-info .pytest_cache .ruff_cache .import_linter_cache .hypothesis

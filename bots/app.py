@@ -16,6 +16,7 @@ from bots.model import build_model, build_summary_model, build_transcriber, chos
 from bots.platforms import Adapter, Site
 from bots.report import Report
 from bots.status import WRITE_SECONDS, Status
+from bots.watch import build_watch
 from bots.web import Server, make_server
 from core import commands as commands_package
 from core import tools as tools_package
@@ -81,12 +82,14 @@ class Service:
         )
         self.transcriber = build_transcriber(settings, ground.environment, self._clock)
         policy = settings.policy(self.model.name)
+        self._watch = watch = ground.watch or build_watch(ground.environment, self._clock)
         owner = short_id()
         most = 0 if settings.role == "intake" else settings.max_turns
         holder = Holder(owner, ground.lease, most)
-        self._sessions = Sessions(self._store, channels, policy, self._clock, holder)
+        self._sessions = Sessions(self._store, channels, policy, self._clock, holder, watch)
+        takes = settings.role != "worker"
         self._intakes = Intakes(
-            self.adapters, self._store, self._clock, holder, takes=settings.role != "worker"
+            self.adapters, self._store, self._clock, holder, takes=takes, telemetry=watch
         )
         terminals = frozenset(n for n in self.adapters if ground.platforms[n].terminal)
         self._access = Access(self._store, frozenset(settings.allowed_users), terminals)
@@ -96,7 +99,7 @@ class Service:
         self._admission = Admission(self._sessions, self._access, commands, aside, budget)
         self._admission.subscribe(chat.seen)
         self._model_signs = ModelSigns()
-        limiter = Limiter(self._clock, {n: p.paces for n, p in ground.platforms.items()})
+        limiter = Limiter(self._clock, {n: p.paces for n, p in ground.platforms.items()}, watch)
         outside = Outside(
             outbox=self._store,
             channels=channels,
@@ -116,9 +119,8 @@ class Service:
         )
         self._agent = Agent(self._sessions, outside)
         self._compactor = Compactor(self._sessions, outside)
-        self._delivery = Delivery(
-            self._store, channels, limiter, self._clock, Holder(owner, ground.lease * CLAIM_LEASES)
-        )
+        claimer = Holder(owner, ground.lease * CLAIM_LEASES)
+        self._delivery = Delivery(self._store, channels, limiter, self._clock, claimer, watch)
         self._sessions.subscribe(self._agent.reconcile)
         self._sessions.subscribe(self._compactor.reconcile)
         self._sessions.subscribe(lambda state: self._delivery.nudge())
@@ -131,7 +133,9 @@ class Service:
         self._keeper = Ticker(((jobs.renew_leases, ground.lease / 3),))
         self._audit = Audit(self._store)
         signs = self._model_signs
-        self.status = Status(self._store, self._intakes, self._audit, self._clock, signs)
+        self.status = Status(
+            self._store, self._intakes, self._audit, self._clock, signs, self._sessions.phases
+        )
         self._report = Report(ground, self.model.name, self._intakes, signs, chat)
         self._ticker = Ticker(
             (
@@ -231,6 +235,7 @@ class Service:
                 await model.close()
         if self.transcriber is not None:
             await self.transcriber.close()
+        await self._watch.close()
         log.info("stopped")
 
     async def _last_write(self, write: Awaitable[None]) -> None:
@@ -252,7 +257,7 @@ class Service:
 
     def server(self) -> Server:
         routes = [route for adapter in self.adapters.values() for route in adapter.routes]
-        own = [front_route(self._view), metrics_route(self.status.reading)]
+        own = [front_route(self._view), metrics_route(self.status.reading, self._watch.counters)]
         return make_server(self.status.readiness, [*own, *routes])
 
     async def _view(self) -> View:

@@ -2,6 +2,7 @@
 
 import asyncio
 import secrets
+import time
 from datetime import UTC, datetime
 
 
@@ -21,3 +22,8 @@ def short_id() -> str:
 def claim_code() -> str:
     """80 bits, so that nobody guesses it before the owner has sent it."""
     return secrets.token_hex(10)
+
+
+def stopwatch() -> float:
+    """Seconds since whenever; for how long something took."""
+    return time.perf_counter()

@@ -6,6 +6,7 @@ import msgspec
 
 from bots.platforms import Adapter, Platform, Site
 from bots.settings import Settings
+from bots.watch import Watch
 from core.errors import ConfigurationError
 from core.ports import Clock, Model, Store, Tool
 
@@ -26,6 +27,8 @@ class Ground(msgspec.Struct, frozen=True, kw_only=True):
     tools: Mapping[str, Tool] | None = None
     """None: those of ``core.tools``."""
     lease: float = LEASE_SECONDS
+    watch: Watch | None = None
+    """None: as the environment says. It is closed with the service."""
 
 
 def build_adapters(

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from bots.platforms import Adapter, Health
 from core.errors import StorageError
-from core.ports import Clock, Leases
+from core.ports import UNWATCHED, Clock, Leases, Telemetry
 from core.runtime.holder import Holder
 from core.runtime.retrying import Seldom
 
@@ -27,7 +27,7 @@ log = structlog.get_logger(__name__)
 class Intakes:
     """``takes`` is False in a process that leaves all intake to others."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (all of it from outside)
         self,
         adapters: Mapping[str, Adapter],
         leases: Leases,
@@ -35,12 +35,14 @@ class Intakes:
         holder: Holder,
         *,
         takes: bool = True,
+        telemetry: Telemetry = UNWATCHED,
     ) -> None:
         self._adapters = adapters
         self._leases = leases
         self._clock = clock
         self._holder = holder
         self._takes = takes
+        self._telemetry = telemetry
         self._seldom = Seldom(clock)
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._taking: set[str] = set()
@@ -126,6 +128,7 @@ class Intakes:
             first.set()
             await self._hold(adapter.intake)
             log.warning("lease lost; another process may take the messages", platform=name)
+            self._telemetry.count("lease_loss", name)
         finally:
             await self._leave(name, adapter)
 

@@ -1,4 +1,5 @@
-"""What a scrape by Prometheus is told; it counts nothing itself, and names no person.
+"""What a scrape by Prometheus is told of all that the database knows, and of this process; it
+counts nothing itself, and names no person.
 
 https://prometheus.io/docs/instrumenting/exposition_formats/#text-based-format
 """
@@ -11,28 +12,42 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 from prometheus_client.registry import Collector
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
+from bots.counters import Counters
 from bots.platforms import Health
 from core.domain.ledger import Ledger
 from core.domain.messages import Usage
-from core.errors import StorageError
 
 OUTBOX_STATES = ("pending", "sending", "unknown", "failed")
 """«sent» is no open promise. All are shown, at 0 too, so that an alert has something to look at."""
+PHASES = ("queued", "thinking", "acting", "waiting", "interrupted")
+"""Those of an open turn."""
 MOMENTS = ("last_sign", "connected_since", "last_inbound", "last_outbound", "last_error_at")
 """Of ``Health``."""
 
 
-class Reading(msgspec.Struct, frozen=True, kw_only=True):
-    """``undelivered`` counts the outbox's rows by platform and state."""
+class Kept(msgspec.Struct, frozen=True, kw_only=True):
+    """What the database knows, whichever process asks. ``undelivered`` counts the outbox's rows by
+    platform and state; ``waits`` has for how many seconds the oldest message that is owed an answer
+    has waited, by platform; ``abandoned`` counts the open turns that nobody works on."""
 
-    ready: bool
     ledger: Mapping[str, Ledger]
     undelivered: Mapping[str, Mapping[str, int]]
-    health: Mapping[str, Health]
     spent: Mapping[str, Usage] = {}
+    waits: Mapping[str, float] = {}
+    abandoned: int = 0
+
+
+class Reading(msgspec.Struct, frozen=True, kw_only=True):
+    """``kept`` is None while the database is away. ``turns`` counts those that are open in this
+    process, by phase."""
+
+    ready: bool
+    kept: Kept | None
+    health: Mapping[str, Health]
+    turns: Mapping[str, int] = {}
 
 
 class _Gauges(Collector):
@@ -41,77 +56,114 @@ class _Gauges(Collector):
 
     def collect(self) -> Iterable[Metric]:
         reading = self._reading
-        messages = GaugeMetricFamily(
-            "stillhere_messages",
-            "Messages taken, and what became of them; pending is what the sessions owe.",
-            labels=("platform", "outcome"),
+        if reading.kept is not None:
+            yield from _of_messages(reading.kept)
+            yield from _of_waiting(reading.kept, reading.health)
+            yield from _of_costs(reading.kept)
+        yield from _of_platforms(reading.health)
+        turns = GaugeMetricFamily(
+            "stillhere_open_turns",
+            "Turns that this process works on, or has put to wait.",
+            labels=("phase",),
         )
-        balanced = GaugeMetricFamily(
-            "stillhere_ledger_balanced",
-            "1 if accepted = answered + failed + discarded + pending.",
-            labels=("platform",),
+        for phase in PHASES:
+            turns.add_metric((phase,), reading.turns.get(phase, 0))
+        yield turns
+        yield GaugeMetricFamily(
+            "stillhere_database_up",
+            "1 if the database answered this scrape; if not, all that only it knows is absent.",
+            value=reading.kept is not None,
         )
-        outbox = GaugeMetricFamily(
-            "stillhere_outbox",
-            "Messages promised and not delivered, previews excepted.",
-            labels=("platform", "state"),
-        )
-        for platform, ledger in reading.ledger.items():
-            balanced.add_metric((platform,), ledger.balanced)
-            for outcome, count in ledger.numbers.items():
-                messages.add_metric((platform, outcome), count)
-        for platform in sorted({*reading.ledger, *reading.undelivered}):
-            for state in OUTBOX_STATES:
-                count = reading.undelivered.get(platform, {}).get(state, 0)
-                outbox.add_metric((platform, state), count)
-        yield messages
-        yield balanced
-        yield outbox
-        yield from self._costs()
-        yield from self._signs()
         yield GaugeMetricFamily(
             "stillhere_ready",
             "1 if this process takes messages and answers them.",
             value=reading.ready,
         )
 
-    def _costs(self) -> Iterable[Metric]:
-        tokens = CounterMetricFamily(
-            "stillhere_tokens",
-            "Tokens as the models' providers count them; cached ones are among the prompt's.",
-            labels=("platform", "kind"),
-        )
-        dollars = CounterMetricFamily(
-            "stillhere_cost_dollars",
-            "What models cost in US dollars, as far as their prices are known.",
-            labels=("platform",),
-        )
-        for platform, usage in self._reading.spent.items():
-            for kind in ("prompt", "completion", "cached"):
-                tokens.add_metric((platform, kind), getattr(usage, kind))
-            dollars.add_metric((platform,), usage.cost)
-        yield tokens
-        yield dollars
 
-    def _signs(self) -> Iterable[Metric]:
-        well = GaugeMetricFamily(
-            "stillhere_platform_ok",
-            "1 if this process receives the platform's messages.",
-            labels=("platform",),
-        )
-        seconds = GaugeMetricFamily(
-            "stillhere_platform_last_seconds",
-            "When it happened last, in Unix time; absent if not since the start.",
-            labels=("platform", "what"),
-        )
-        for platform, health in self._reading.health.items():
-            well.add_metric((platform,), health.ok)
-            for what in MOMENTS:
-                at = getattr(health, what)
-                if at is not None:
-                    seconds.add_metric((platform, what), at.timestamp())
-        yield well
-        yield seconds
+def _of_messages(kept: Kept) -> Iterable[Metric]:
+    messages = GaugeMetricFamily(
+        "stillhere_messages",
+        "Messages taken, and what became of them; pending is what the sessions owe.",
+        labels=("platform", "outcome"),
+    )
+    balanced = GaugeMetricFamily(
+        "stillhere_ledger_balanced",
+        "1 if accepted = answered + failed + discarded + pending.",
+        labels=("platform",),
+    )
+    outbox = GaugeMetricFamily(
+        "stillhere_outbox",
+        "Messages promised and not delivered, previews excepted.",
+        labels=("platform", "state"),
+    )
+    for platform, ledger in kept.ledger.items():
+        balanced.add_metric((platform,), ledger.balanced)
+        for outcome, count in ledger.numbers.items():
+            messages.add_metric((platform, outcome), count)
+    for platform in sorted({*kept.ledger, *kept.undelivered}):
+        for state in OUTBOX_STATES:
+            count = kept.undelivered.get(platform, {}).get(state, 0)
+            outbox.add_metric((platform, state), count)
+    yield messages
+    yield balanced
+    yield outbox
+
+
+def _of_waiting(kept: Kept, served: Iterable[str]) -> Iterable[Metric]:
+    age = GaugeMetricFamily(
+        "stillhere_queue_age_seconds",
+        "For how long the oldest message that is not answered has waited; 0 where none does.",
+        labels=("platform",),
+    )
+    for platform in sorted({*served, *kept.ledger, *kept.waits}):
+        age.add_metric((platform,), kept.waits.get(platform, 0.0))
+    yield age
+    yield GaugeMetricFamily(
+        "stillhere_abandoned_turns",
+        "Open turns that no process works on, up to 1000; each waits for one to take it up.",
+        value=kept.abandoned,
+    )
+
+
+def _of_costs(kept: Kept) -> Iterable[Metric]:
+    tokens = CounterMetricFamily(
+        "stillhere_tokens",
+        "Tokens as the models' providers count them; cached ones are among the prompt's.",
+        labels=("platform", "kind"),
+    )
+    dollars = CounterMetricFamily(
+        "stillhere_cost_dollars",
+        "What models cost in US dollars, as far as their prices are known.",
+        labels=("platform",),
+    )
+    for platform, usage in kept.spent.items():
+        for kind in ("prompt", "completion", "cached"):
+            tokens.add_metric((platform, kind), getattr(usage, kind))
+        dollars.add_metric((platform,), usage.cost)
+    yield tokens
+    yield dollars
+
+
+def _of_platforms(health: Mapping[str, Health]) -> Iterable[Metric]:
+    well = GaugeMetricFamily(
+        "stillhere_platform_ok",
+        "1 if this process receives the platform's messages, or leaves that to another.",
+        labels=("platform",),
+    )
+    seconds = GaugeMetricFamily(
+        "stillhere_platform_last_seconds",
+        "When it happened last, in Unix time; absent if not since the start.",
+        labels=("platform", "what"),
+    )
+    for platform, one in health.items():
+        well.add_metric((platform,), one.ok)
+        for what in MOMENTS:
+            at = getattr(one, what)
+            if at is not None:
+                seconds.add_metric((platform, what), at.timestamp())
+    yield well
+    yield seconds
 
 
 def exposition(reading: Reading) -> bytes:
@@ -120,14 +172,13 @@ def exposition(reading: Reading) -> bytes:
     return generate_latest(registry)
 
 
-def metrics_route(read: Callable[[], Awaitable[Reading]]) -> Route:
-    """``read`` raises StorageError or TimeoutError when the database is away."""
+def metrics_route(read: Callable[[], Awaitable[Reading]], counters: Counters) -> Route:
+    """``read`` never raises: what is counted here is told while the database is away, too."""
 
     async def metrics(request: Request) -> Response:
-        try:
-            reading = await read()
-        except (StorageError, TimeoutError):
-            return PlainTextResponse("the database does not answer\n", status_code=503)
-        return Response(exposition(reading), media_type=CONTENT_TYPE_PLAIN_0_0_4)
+        reading = await read()
+        counters.serve(reading.health)
+        text = exposition(reading) + counters.exposition()
+        return Response(text, media_type=CONTENT_TYPE_PLAIN_0_0_4)
 
     return Route("/metrics", metrics)

@@ -1,13 +1,14 @@
 """How it stands with this process, for the host, the operator and Prometheus; it mends nothing."""
 
 import asyncio
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Literal
 
 import msgspec
 
 from bots.intakes import Intakes
-from bots.metrics import Reading
+from bots.metrics import Kept, Reading
 from core.errors import StorageError
 from core.ports import Clock, Store
 from core.runtime.model_signs import ModelSigns
@@ -15,19 +16,22 @@ from scheduler.audit import Audit
 
 WRITE_SECONDS = 3.0
 """A host's own patience with a health check is seldom longer than five."""
+MOST_ABANDONED = 1_000
+"""Of which a scrape tells the number."""
 SIGNS_FACT = "signs of "
 
 
 class Status:
-    """``life`` is where the process is in its own."""
+    """``life`` is where the process is in its own; ``turns`` counts its open ones by phase."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (all of it from outside)
         self,
         store: Store,
         intakes: Intakes,
         audit: Audit,
         clock: Clock,
         model_signs: ModelSigns,
+        turns: Callable[[], Mapping[str, int]],
     ) -> None:
         self.life: Literal["starting", "running", "stopping"] = "starting"
         self._store = store
@@ -35,20 +39,28 @@ class Status:
         self._audit = audit
         self._clock = clock
         self._model_signs = model_signs
+        self._turns = turns
 
     async def reading(self) -> Reading:
-        """Raises StorageError, TimeoutError."""
-        async with asyncio.timeout(WRITE_SECONDS):
-            ready, _ = await self.readiness()
-            undelivered = await self._store.undelivered()
-            spent = await self._store.spent_in_all()
+        """What the database knows is left out when it does not answer soon."""
+        ready, kept = False, None
+        with suppress(StorageError, TimeoutError):
+            async with asyncio.timeout(WRITE_SECONDS):
+                ready, _ = await self.readiness()
+                kept = await self._kept()
         health = self._intakes.health()
-        return Reading(
-            ready=ready,
+        return Reading(ready=ready, kept=kept, health=health, turns=self._turns())
+
+    async def _kept(self) -> Kept:
+        """Raises StorageError."""
+        store, now = self._store, self._clock.now()
+        since = await store.waiting_since()
+        return Kept(
             ledger=self._audit.ledger,
-            undelivered=undelivered,
-            health=health,
-            spent=spent,
+            undelivered=await store.undelivered(),
+            spent=await store.spent_in_all(),
+            waits={name: max(0.0, (now - at).total_seconds()) for name, at in since.items()},
+            abandoned=len(await store.abandoned(now, MOST_ABANDONED)),
         )
 
     async def readiness(self) -> tuple[bool, dict[str, Any]]:

@@ -3,10 +3,12 @@
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
 
+from core.domain.events import MessageReceived
 from core.domain.keys import platform_of
 from core.domain.ledger import Ledger
 from core.errors import BrokenDataError
@@ -14,7 +16,7 @@ from core.ports import InboxId, Outcome, Unowed
 from storage.codec import moment
 from storage.engine import DialectName, insert
 from storage.rows import Prepared, Row
-from storage.tables import inbox, ledger, streams
+from storage.tables import events, inbox, ledger, streams
 
 SHARDS = 16
 """Rows a platform, so that processes that share a database seldom wait for one another's."""
@@ -28,6 +30,23 @@ _READ = sa.union_all(
     ),
 )
 """One statement, so that it is of one moment on every database."""
+MESSAGE = MessageReceived.__name__
+MOST_WAITING = 200
+"""Sessions that are asked how long their user waits: a statement each."""
+_OWING = (
+    sa.select(streams.c.id, streams.c.key, streams.c.owed, streams.c.updated_at)
+    .where(streams.c.owed > sa.literal_column("0"))
+    .order_by(streams.c.updated_at)
+    .limit(MOST_WAITING)
+)
+_MESSAGE_FROM_LAST = (
+    sa.select(events.c.at)
+    .where(events.c.stream == sa.bindparam("of_stream"), events.c.type == MESSAGE)
+    .order_by(events.c.seq.desc())
+    .offset(sa.bindparam("after"))
+    .limit(1)
+)
+"""By the primary key, from the end of the log: what is owed is not far from there."""
 _open = (
     sa.select(inbox.c.key, sa.func.count().label("many"))
     .where(inbox.c.outcome == "pending")
@@ -120,6 +139,25 @@ def added_up(parts: Iterable[tuple[str, Ledger]]) -> dict[str, Ledger]:
 
 def counted(row: Row) -> tuple[str, Ledger]:
     return row["platform"], Ledger(**{name: row[name] for name in _COUNTS})
+
+
+def waiting_since(connection: sa.Connection) -> dict[str, datetime]:
+    """What a session owes are its newest messages: they are answered in order."""
+    waits: list[tuple[str, int]] = []
+    for stream, key, owed, updated_at in connection.execute(_OWING).all():
+        wanted = {"of_stream": stream, "after": owed - 1}
+        found = connection.execute(_MESSAGE_FROM_LAST, wanted).scalar()
+        waits.append((key, updated_at if found is None else found))
+    return earliest(waits)
+
+
+def earliest(waits: Iterable[tuple[str, int]]) -> dict[str, datetime]:
+    """By platform; of keys with the microseconds of a message."""
+    found: dict[str, int] = {}
+    for key, at in waits:
+        platform = platform_of(key)
+        found[platform] = min(at, found.get(platform, at))
+    return {platform: moment(at) for platform, at in sorted(found.items())}
 
 
 def unowed(connection: sa.Connection, limit: int) -> tuple[Unowed, ...]:

@@ -34,7 +34,15 @@ from core.ports import (
 from storage.checks import Ground, Head
 from storage.codec import Codec, EventRow, clean, micros, moment, snapshot
 from storage.files import sha_of
-from storage.ledger import Moves, added_up, counted, settled_id
+from storage.ledger import (
+    MESSAGE,
+    MOST_WAITING,
+    Moves,
+    added_up,
+    counted,
+    earliest,
+    settled_id,
+)
 from storage.listening import news_of
 from storage.raw import SNAPSHOT
 from storage.reads import these, whole_log
@@ -495,6 +503,16 @@ class MemoryStore:
             if head.owed
         )
         return added_up([*self._counts.items(), *owed])
+
+    async def waiting_since(self) -> dict[str, datetime]:
+        await self._turn()
+        owing = [(key, head) for key, head in self._ground.heads.items() if head.owed]
+        owing = sorted(owing, key=lambda one: one[1].updated_at)[:MOST_WAITING]
+        return earliest((key, self._taken_at(key, head)) for key, head in owing)
+
+    def _taken_at(self, key: str, head: Head) -> int:
+        taken = [row.at for row in self._logs.get(key, ()) if row.type == MESSAGE]
+        return taken[-head.owed] if len(taken) >= head.owed else head.updated_at
 
     async def unowed(self, limit: int = 20) -> tuple[Unowed, ...]:
         await self._turn()

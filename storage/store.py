@@ -13,6 +13,7 @@ from core.domain.messages import OutboxMessage, Usage
 from core.domain.spending import Meter, Spent
 from core.errors import StorageError
 from core.ports import (
+    UNWATCHED,
     AccessGrant,
     Claimed,
     Commit,
@@ -25,6 +26,7 @@ from core.ports import (
     RawRow,
     Stored,
     StreamInfo,
+    Telemetry,
     Timer,
     Unowed,
 )
@@ -43,7 +45,7 @@ from storage.rows import outbox_row, prepare
 from storage.tables import facts, streams, timers
 from storage.takeover import end_leases
 from storage.way import POOL_SIZE
-from storage.writer import Writer
+from storage.writer import Writer, watched
 
 T = TypeVar("T")
 
@@ -58,16 +60,18 @@ class SqlStore:
         codec: Codec | None = None,
         backup: Path | None = None,
         standing: Standing | None = None,
+        telemetry: Telemetry = UNWATCHED,
     ) -> None:
         self.backup = backup
         self.standing = standing
         self._database = database
+        self._telemetry = telemetry
         self._codec = codec or Codec()
         self._telling = Telling(database.dialect)
         self._leases = Leases(database.dialect)
         self._commits = Commits(database.dialect, self._telling)
         self._asides = Asides(self._commits)
-        self._writer = Writer(database, last=self._commits.apply)
+        self._writer = Writer(database, self._commits.apply, telemetry)
         self._shelf: Shelf = (
             FolderShelf(database.folder / FOLDER)
             if database.folder
@@ -85,7 +89,13 @@ class SqlStore:
 
     @classmethod
     async def open(
-        cls, url: str, *, direct: str = "", read_only: bool = False, pool_size: int = POOL_SIZE
+        cls,
+        url: str,
+        *,
+        direct: str = "",
+        read_only: bool = False,
+        pool_size: int = POOL_SIZE,
+        telemetry: Telemetry = UNWATCHED,
     ) -> Self:
         """Creates or upgrades the database first. ``read_only`` does neither and takes no lock, so
         that it works beside a running service. ``direct`` and ``pool_size``: as for
@@ -100,7 +110,8 @@ class SqlStore:
             backup = await bring_up(database)
             if database.exclusive:
                 await database.write(end_leases)
-            return cls(database, backup=backup, standing=await standing_of(database))
+            standing = await standing_of(database)
+            return cls(database, backup=backup, standing=standing, telemetry=telemetry)
         except BaseException:
             await database.close()
             raise
@@ -274,6 +285,9 @@ class SqlStore:
     async def ledger(self) -> dict[str, Ledger]:
         return await self._read(ledger.read)
 
+    async def waiting_since(self) -> dict[str, datetime]:
+        return await self._read(ledger.waiting_since)
+
     async def unowed(self, limit: int = 20) -> tuple[Unowed, ...]:
         return await self._read(lambda connection: ledger.unowed(connection, limit))
 
@@ -314,7 +328,8 @@ class SqlStore:
 
     async def _read(self, work: Callable[[sa.Connection], T]) -> T:
         self._require_open()
-        return await self._database.read(work)
+        with watched(self._telemetry, "read"):
+            return await self._database.read(work)
 
     async def _write(self, work: Callable[[sa.Connection], T]) -> T:
         return await self._writer.do(_each, work)

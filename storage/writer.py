@@ -2,7 +2,8 @@
 waits for company, and nobody is answered before their own data is on disk."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from itertools import takewhile
 from typing import Any, TypeVar
 
@@ -10,6 +11,7 @@ import msgspec
 import sqlalchemy as sa
 
 from core.errors import StillhereError, StorageError, UnstorableError
+from core.ports import UNWATCHED, Span, Telemetry
 from storage.engine import Database, RefusedError
 
 Item = TypeVar("Item")
@@ -29,10 +31,16 @@ class _Job(msgspec.Struct, frozen=True, eq=False):
 
 
 class Writer:
-    def __init__(self, database: Database, last: Bulk[Any, Any] | None = None) -> None:
+    def __init__(
+        self,
+        database: Database,
+        last: Bulk[Any, Any] | None = None,
+        telemetry: Telemetry = UNWATCHED,
+    ) -> None:
         """``last`` is done after all else in a transaction: it locks what others wait for."""
         self._database = database
         self._last = last
+        self._telemetry = telemetry
         self._waiting: list[_Job] = []
         self._task: asyncio.Task[None] | None = None
         self._closed = False
@@ -89,7 +97,20 @@ class Writer:
             return error
 
     async def _transaction(self, group: list[_Job]) -> list[Any]:
-        return await self._database.write(lambda link: _do_all(link, group, self._last))
+        with watched(self._telemetry, "write"):
+            return await self._database.write(lambda link: _do_all(link, group, self._last))
+
+
+@contextmanager
+def watched(telemetry: Telemetry, name: str) -> Generator[None]:
+    """A transaction; one that failed, for whatever was in it, is an error of the database."""
+    try:
+        with telemetry.span(Span(kind="transaction", name=name)) as span:
+            yield
+            span.outcome = "done"
+    except StorageError:
+        telemetry.count("database_error")
+        raise
 
 
 def _size(waiting: Sequence[_Job]) -> int:

@@ -28,6 +28,12 @@ EDGE = re.compile(r"^ *(\w+) --> (\w+) *: *(.+)$", re.MULTILINE)
 ALWAYS_HEAD = "Always legal, whatever the phase: "
 IN_A_SESSION_HEAD = "Legal while a session is open and not suspended: "
 VENDORS = {*DEFAULTS, "OPENAI_API_BASE"}
+OF_THE_SDK = {
+    "OTEL_EXPORTER_OTLP_ENDPOINT",
+    "OTEL_EXPORTER_OTLP_HEADERS",
+    "OTEL_SERVICE_NAME",
+}
+"""OpenTelemetry reads them itself."""
 SPEAKS = re.compile(r"\.(?:send|edit|send_\w+|edit_\w+)\(")
 OF_PLATFORMS = re.compile(r"telegram|slack|discord", re.IGNORECASE)
 
@@ -50,7 +56,7 @@ def test_the_example_names_every_variable_and_no_other() -> None:
     for platform in found(platforms, "PLATFORM").values():
         wanted |= {variable.name for variable in platform.variables}
     named = variables()
-    assert set(named) == wanted | VENDORS
+    assert set(named) == wanted | VENDORS | OF_THE_SDK
     assert len(named) == len(set(named))
 
 

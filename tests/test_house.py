@@ -108,7 +108,10 @@ def test_the_development_lock_holds_the_run_time_lock() -> None:
 
 def test_the_locks_satisfy_the_project_file() -> None:
     extras = project()["optional-dependencies"]
-    assert unmet([*project()["dependencies"], *extras["build"]], "requirements.txt") == []
+    assert (
+        unmet([*project()["dependencies"], *extras["build"], *extras["otel"]], "requirements.txt")
+        == []
+    )
     assert unmet(extras["dev"], "requirements-dev.txt") == []
 
 

@@ -9,9 +9,10 @@ from bots.ground import build_adapters
 from bots.logs import database_secrets, set_up_logs
 from bots.platforms import Platform, Site
 from bots.settings import Settings, read_settings, secrets_of
+from bots.watch import header_secrets
 from core.domain.messages import Inbound
-from core.errors import ConfigurationError, TransientError
-from core.ports import Clock
+from core.errors import ConfigurationError, StorageError, TransientError
+from core.ports import UNWATCHED, Clock, Telemetry
 from storage.memory import MemoryStore
 from storage.store import SqlStore
 from storage.url import parse_url
@@ -28,7 +29,7 @@ def prepare(
         for variable in platform.variables
         if variable.secret
     )
-    hidden = secrets_of(environment(), named)
+    hidden = secrets_of(environment(), named) | header_secrets(environment())
     for address in (settings.database, settings.direct_database):
         hidden |= database_secrets(address)
     set_up_logs(settings.log_level, settings.log_format, hidden, stream)
@@ -75,14 +76,21 @@ def idle_site(clock: Clock) -> Site:
     )
 
 
-async def open_store(settings: Settings, *, read_only: bool = False) -> SqlStore:
+async def open_store(
+    settings: Settings, *, read_only: bool = False, telemetry: Telemetry = UNWATCHED
+) -> SqlStore:
     """Raises ConfigurationError, StorageError."""
-    return await SqlStore.open(
-        settings.database,
-        direct=settings.direct_database_url.get_secret_value(),
-        read_only=read_only,
-        pool_size=settings.database_pool,
-    )
+    try:
+        return await SqlStore.open(
+            settings.database,
+            direct=settings.direct_database_url.get_secret_value(),
+            read_only=read_only,
+            pool_size=settings.database_pool,
+            telemetry=telemetry,
+        )
+    except StorageError:
+        telemetry.count("database_error")
+        raise
 
 
 def make_data_folder(settings: Settings) -> None:

@@ -13,6 +13,7 @@ from bots.ground import Ground
 from bots.platforms import Platform
 from bots.process import run_on
 from bots.settings import Settings
+from bots.watch import build_watch
 from bots.web import bind
 from core.plugins import discover
 from storage.store import SqlStore
@@ -32,6 +33,8 @@ def run() -> None:
 
 
 async def _run(settings: Settings, platforms: dict[str, Platform]) -> None:
+    watch = build_watch(environment())
+
     def ground_of(store: SqlStore) -> Ground:
         return Ground(
             settings=settings,
@@ -39,7 +42,8 @@ async def _run(settings: Settings, platforms: dict[str, Platform]) -> None:
             store=store,
             platforms=platforms,
             clock=SystemClock(),
+            watch=watch,
         )
 
     with bind(settings.port) as listener:
-        await run_on(lambda: open_store(settings), ground_of, listener)
+        await run_on(lambda: open_store(settings, telemetry=watch), ground_of, listener)

@@ -87,6 +87,13 @@ class SessionKey(msgspec.Struct, frozen=True, kw_only=True):
         return key
 
 
+class TurnId(msgspec.Struct, frozen=True):
+    """Which turn it is, for ever: its session's id and its number."""
+
+    session: str
+    number: int
+
+
 def session_key(address: Address, user: str, agent: str = MAIN_AGENT) -> SessionKey:
     """The key of a message: one a person in a DM, one a chat or thread elsewhere."""
     return SessionKey(

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from core.domain.keys import Address
+from core.domain.keys import Address, TurnId
 
 EffectClass = Literal["read_only", "idempotent", "unsafe"]
 ToolOutcome = Literal["ok", "error", "timeout", "unknown", "cancelled"]
@@ -227,7 +227,8 @@ class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class OutboxMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One promised message. ``id`` comes from the event that made it, so it cannot double.
 
-    ``edits`` is the id of the preview row whose message this one replaces, where it was sent.
+    ``edits`` is the id of the preview row whose message this one replaces, where it was sent;
+    ``turn`` is the one that it comes from, if any.
     """
 
     id: str
@@ -236,3 +237,4 @@ class OutboxMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     kind: OutboxKind
     part: Part
     edits: str = ""
+    turn: TurnId | None = None

@@ -9,7 +9,7 @@ import msgspec
 from core.domain import events as ev
 from core.domain import notices
 from core.domain.fold import apply
-from core.domain.keys import Address, platform_of
+from core.domain.keys import Address, TurnId, platform_of
 from core.domain.lifecycle import daily_due, idle_due
 from core.domain.messages import Button, Inbound, OutboxKind, Usage
 from core.domain.policy import Policy
@@ -54,6 +54,7 @@ class Said(msgspec.Struct, frozen=True):
     text: str
     edits: str = ""
     buttons: tuple[Button, ...] = ()
+    turn: TurnId | None = None
 
 
 class Outputs(msgspec.Struct, frozen=True):
@@ -144,7 +145,8 @@ def _said(state: SessionState, recorded: ev.Recorded, policy: Policy) -> list[Sa
             words = (_of_turn(turn, recorded, policy), *_unsaid(turn, event))
             text = "\n\n".join(filter(None, words))
             buttons = notices.buttons(event)
-            return [Said(seq, turn.address, "notice", text, buttons=buttons)] if text else []
+            said = Said(seq, turn.address, "notice", text, buttons=buttons, turn=state.turn_id)
+            return [said] if text else []
         case _:
             return []
 
@@ -181,7 +183,8 @@ def _answer(state: SessionState, turn: Turn, event: ev.ModelReplied, seq: int) -
         text = f"{text}\n\n{notices.CUT_ANSWER}"
     without = _answered_without(state, turn)
     text = f"{text}\n\n{without}" if without else text
-    return Said(seq, turn.address, "answer", text, edits=preview_id(state.key, turn.number))
+    edits = preview_id(state.key, turn.number)
+    return Said(seq, turn.address, "answer", text, edits=edits, turn=state.turn_id)
 
 
 def _answered_without(state: SessionState, turn: Turn) -> str:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import msgspec
 
 from core.domain import events as ev
-from core.domain.keys import Address
+from core.domain.keys import Address, TurnId
 from core.domain.messages import EffectClass, ToolCall, Usage
 from core.domain.policy import Strategy
 
@@ -217,6 +217,13 @@ class SessionState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
         """The person for whom the model is asked now; empty where none is known."""
         people = [s.person for s in self.turn.sources if s.person] if self.turn else []
         return people[-1] if people else self.wrote_last
+
+    @property
+    def turn_id(self) -> TurnId | None:
+        """Of the open turn."""
+        if self.turn is None or self.session is None:
+            return None
+        return TurnId(self.session.session_id, self.turn.number)
 
     @property
     def phase(self) -> Phase:

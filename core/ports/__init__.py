@@ -31,8 +31,10 @@ from core.ports.store import (
     Timers,
     Unowed,
 )
+from core.ports.telemetry import UNWATCHED, Happening, Span, SpanKind, Telemetry, TurnEnd
 
 __all__ = [
+    "UNWATCHED",
     "AccessGrant",
     "Artifact",
     "Channel",
@@ -41,6 +43,7 @@ __all__ = [
     "Commit",
     "Directory",
     "Files",
+    "Happening",
     "Hear",
     "InboxId",
     "Lease",
@@ -60,15 +63,19 @@ __all__ = [
     "RawLogs",
     "RawRow",
     "SessionStore",
+    "Span",
+    "SpanKind",
     "Spending",
     "Store",
     "Stored",
     "StreamInfo",
+    "Telemetry",
     "Timer",
     "Timers",
     "Tool",
     "ToolContext",
     "ToolOutput",
     "Transcriber",
+    "TurnEnd",
     "Unowed",
 ]

@@ -68,6 +68,12 @@ class Directory(Protocol):
         """By platform; all numbers are of one moment. It costs what is open, not what is over."""
         ...
 
+    async def waiting_since(self) -> dict[str, datetime]:
+        """By platform, when the oldest message was taken that a session still owes an answer; of
+        the sessions that owe, the 200 that were longest without a commit count. It costs what is
+        open, not what is over."""
+        ...
+
     async def unowed(self, limit: int = 20) -> tuple[Unowed, ...]:
         """Oldest first: messages that are pending in the inbox under keys that owe fewer. It reads
         the whole inbox."""

@@ -31,6 +31,7 @@ from core.runtime.outside import Outside
 from core.runtime.preview import Preview
 from core.runtime.retrying import insist
 from core.runtime.sessions import Sessions
+from core.runtime.watching import heard, outcome_of, span_of
 
 Do = TryTurn | ReadFiles | CallModel | RunTool
 
@@ -181,15 +182,20 @@ class Agent:
         )
 
     async def _call_model(self, state: SessionState, effect: CallModel) -> None:
+        with self._sessions.telemetry.span(span_of(state, "step", effect.step)) as span:
+            span.outcome = await self._step(state, effect)
+
+    async def _step(self, state: SessionState, effect: CallModel) -> str:
+        """How it ended, in a word."""
         meter = await self._out.budget.meter(state)
         if limit := self._out.budget.forbids(meter):
             await self._tell(state.key, self._over_budget(effect, limit))
-            return
+            return "over_budget"
         request, size = await self._measured(state)
         if not is_worth_asking(state, size, self._sessions.policy, self._out.clock.now()):
             await self._tell(state.key, self._too_long(effect, size))
-            return
-        reply = await self._ask(state, request)
+            return "too_long"
+        reply = await self._ask(state, request, effect.step)
         match reply:
             case ModelReply():
                 self._out.model_signs.heard(reply)
@@ -199,6 +205,7 @@ class Agent:
                 self._out.model_signs.heard(reply, told=bool(hint))
                 wish = self._failed(effect, reply, size, hint)
         await self._tell(state.key, wish)
+        return outcome_of(reply)
 
     async def _measured(self, state: SessionState) -> tuple[ModelRequest, RequestSize]:
         policy = self._sessions.policy
@@ -209,13 +216,19 @@ class Agent:
         measured = await self._out.model.measure(request)
         return request, msgspec.structs.replace(measured, estimated=view.tokens)
 
-    async def _ask(self, state: SessionState, request: ModelRequest) -> ModelReply | ModelFailure:
+    async def _ask(
+        self, state: SessionState, request: ModelRequest, step: int
+    ) -> ModelReply | ModelFailure:
         if request.pictures:
             bare = request
             request = await insist(self._out.clock, lambda: self._out.reader.equipped(bare))
         preview = self._preview(state)
+        model = self._out.model
+        watched = span_of(state, "model", step, model.name)
         try:
-            reply = await self._out.model.complete(request, preview.update)
+            with self._sessions.telemetry.span(watched) as span:
+                reply = await model.complete(request, preview.update)
+                heard(span, reply)
         finally:
             await preview.close()
         await preview.settled()
@@ -290,8 +303,12 @@ class Agent:
         if not await self._tell(state.key, start) or not await self._still_ours(state.key, start):
             return
         preview = self._preview(state)
+        toolbox = self._out.toolbox
+        watched = span_of(state, "tool", effect.step, toolbox.known(effect.call.name))
         try:
-            done = await self._out.toolbox.run(state, effect, preview.update)
+            with self._sessions.telemetry.span(watched) as span:
+                done = await toolbox.run(state, effect, preview.update)
+                span.outcome = done.outcome
         finally:
             await preview.close()
         await preview.settled()

@@ -142,6 +142,7 @@ class CommitBuilder:
                 kind=said.kind,
                 part=part,
                 edits=said.edits if number == 1 else "",
+                turn=said.turn,
             )
             for number, part in enumerate(parts, 1)
         )

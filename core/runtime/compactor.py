@@ -24,10 +24,12 @@ from core.domain.values import clean
 from core.domain.window import window_of
 from core.errors import BrokenDataError, ConflictError, UnstorableError
 from core.files.threads import Blocking, in_thread
+from core.ports import Span
 from core.runtime.outside import Outside
 from core.runtime.preview import Preview
 from core.runtime.retrying import insist
 from core.runtime.sessions import Sessions
+from core.runtime.watching import heard
 
 SECONDS = 120.0
 """One request may take; what is not there by then has failed."""
@@ -198,8 +200,11 @@ class Compactor:
         divisible = bool(halves(piece))
         if divisible and size.window and size.counted > size.window:
             return None
-        async with asyncio.timeout(SECONDS):
-            reply = await model.complete(request, lambda text: None)
+        watched = Span(kind="summary", name=model.name)
+        with self._sessions.telemetry.span(watched) as span:
+            async with asyncio.timeout(SECONDS):
+                reply = await model.complete(request, lambda text: None)
+            heard(span, reply)
         match reply:
             case ModelReply():
                 return _added(made, piece, reply, most)

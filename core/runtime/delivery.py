@@ -10,7 +10,7 @@ from typing import Any
 import structlog
 
 from core.errors import PermanentError, StorageError, TransientError, UnknownOutcomeError
-from core.ports import Channel, Claimed, Clock, Outbox
+from core.ports import UNWATCHED, Channel, Claimed, Clock, Outbox, Span, Telemetry
 from core.runtime.holder import Holder
 from core.runtime.limiter import Limiter
 from core.runtime.retrying import Seldom, backoff, insist
@@ -42,13 +42,14 @@ log = structlog.get_logger(__name__)
 
 
 class Delivery:
-    def __init__(
+    def __init__(  # noqa: PLR0913 (all of it from outside)
         self,
         outbox: Outbox,
         channels: Mapping[str, Channel],
         limiter: Limiter,
         clock: Clock,
         holder: Holder,
+        telemetry: Telemetry = UNWATCHED,
     ) -> None:
         """``holder``'s seconds are how long a claim lasts; a send is broken off before that."""
         self._outbox = outbox
@@ -57,6 +58,7 @@ class Delivery:
         self._limiter = limiter
         self._clock = clock
         self._holder = holder
+        self._telemetry = telemetry
         self._seldom = Seldom(clock)
         self._nudged = asyncio.Event()
         self._sends: set[asyncio.Task[None]] = set()
@@ -290,9 +292,18 @@ class Delivery:
         await self._store(lambda: self._outbox.give_up(row, reason, now))
 
     async def _send(self, row: Claimed, until: float) -> str:
-        channel = self._channels[row.message.address.platform]
-        async with asyncio.timeout(self._holder.seconds * SEND_SHARE):
-            return await self._send_now(channel, row, until)
+        message = row.message
+        platform = message.address.platform
+        watched = Span(kind="send", platform=platform, turn=message.turn)
+        with self._telemetry.span(watched) as span:
+            try:
+                async with asyncio.timeout(self._holder.seconds * SEND_SHARE):
+                    sent = await self._send_now(self._channels[platform], row, until)
+            except BaseException as error:
+                span.outcome = _outcome_of(error)
+                raise
+            span.outcome = "sent"
+        return sent
 
     async def _send_now(self, channel: Channel, row: Claimed, until: float) -> str:
         message = row.message
@@ -336,6 +347,17 @@ def _time() -> float:
 def _still(ends: Mapping[int, float]) -> dict[int, float]:
     now = _time()
     return {position: end for position, end in ends.items() if end > now}
+
+
+def _outcome_of(error: BaseException) -> str:
+    """In the words of what becomes of the row."""
+    match error:
+        case TransientError():
+            return "retried"
+        case PermanentError():
+            return "failed"
+        case _:
+            return "unknown"
 
 
 def _pause_of(error: Exception) -> float:

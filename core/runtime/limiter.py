@@ -8,7 +8,7 @@ from typing import TypeVar
 import msgspec
 
 from core.domain.keys import Address
-from core.ports import Clock, Pace, Paces
+from core.ports import UNWATCHED, Clock, Pace, Paces, Telemetry
 
 REMEMBERED_CHATS = 10_000
 ROUNDING = 0.001
@@ -31,7 +31,13 @@ class Limiter:
     ``paces`` has those of the platforms that differ from the default.
     """
 
-    def __init__(self, clock: Clock, paces: Mapping[str, Paces] | None = None) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        paces: Mapping[str, Paces] | None = None,
+        telemetry: Telemetry = UNWATCHED,
+    ) -> None:
+        self._telemetry = telemetry
         self._clock = clock
         self._paces = dict(paces or {})
         self._due: OrderedDict[str, datetime] = OrderedDict()
@@ -54,6 +60,7 @@ class Limiter:
 
     def block(self, address: Address, seconds: float) -> None:
         """The platform said how long this chat must be left alone."""
+        self._telemetry.count("rate_limit", address.platform)
         now = self._clock.now()
         longest = max(seconds, self.blocked_for(address))
         _put(self._blocked, address.lane, Block(now, now + timedelta(seconds=longest)))

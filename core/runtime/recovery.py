@@ -8,6 +8,7 @@ from datetime import datetime
 import structlog
 
 from core.domain.events import Event
+from core.domain.keys import platform_of
 from core.domain.recovery import recover
 from core.domain.state import SessionState
 from core.errors import BrokenDataError, ConflictError, StorageError, UnstorableError
@@ -115,6 +116,8 @@ class Recovery:
             log.error("turn cannot be taken up", key=key, error=str(error))  # noqa: TRY400
         else:
             log.info("turn taken" if left else "turn taken up again", key=key)
+            what = "handover" if left else "recovery"
+            self._sessions.telemetry.count(what, platform_of(key))
 
     async def give_up(self, key: str, error: BrokenDataError) -> None:
         """Puts a conversation that cannot be read out of the way. Raises StorageError."""

@@ -1,7 +1,7 @@
 """Load, decide, commit: the only writer of sessions; it never does an effect itself."""
 
 import asyncio
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext, suppress
 from datetime import datetime
@@ -14,7 +14,7 @@ from core.domain import inputs as ask
 from core.domain.decide import decide
 from core.domain.events import Event, Recorded, SessionSetAside
 from core.domain.fold import fold
-from core.domain.keys import Address, aside_name
+from core.domain.keys import Address, aside_name, platform_of
 from core.domain.ledger import owed
 from core.domain.policy import Policy
 from core.domain.recovery import faults
@@ -27,11 +27,12 @@ from core.errors import (
     LeaseLostError,
     UnstorableError,
 )
-from core.ports import Artifact, Channel, Clock, Commit, SessionStore
+from core.ports import UNWATCHED, Artifact, Channel, Clock, Commit, SessionStore, Telemetry
 from core.runtime.behind import Behind, Decided
 from core.runtime.capacity import Capacity
 from core.runtime.commits import CommitBuilder, Extras, Standing, is_open
 from core.runtime.holder import Holder
+from core.runtime.watching import commit_span, end_of_turn, turns_by_phase
 from core.runtime.whole import ended, whole
 
 NO_EXTRAS = Extras()
@@ -47,15 +48,17 @@ log = structlog.get_logger(__name__)
 class Sessions:
     """All sessions of one process."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (all of it from outside)
         self,
         store: SessionStore,
         channels: Mapping[str, Channel],
         policy: Policy,
         clock: Clock,
         holder: Holder,
+        telemetry: Telemetry = UNWATCHED,
     ) -> None:
         self.policy = policy
+        self.telemetry = telemetry
         self.capacity = Capacity(holder.most)
         self.held: set[str] = set()
         """Keys whose lease is ours."""
@@ -88,6 +91,10 @@ class Sessions:
     def unfinished(self) -> frozenset[str]:
         """Keys that a clean stop has to write something of."""
         return self._behind.keys | self.held
+
+    def phases(self) -> Counter[str]:
+        """How many open turns of this process are in which phase."""
+        return turns_by_phase(self._states.values(), self.held, self._clock.now())
 
     async def state(self, key: str) -> SessionState:
         """The newest state known here. Raises StorageError, BrokenDataError, LeaseLostError."""
@@ -219,7 +226,7 @@ class Sessions:
             if self._is_newest(key, kept):
                 return
             if key not in kept:
-                self.held.discard(key)
+                self._let_slip(key)
             self._states.pop(key, None)
             try:
                 self._tell(await self._load(key))
@@ -325,7 +332,7 @@ class Sessions:
             return
         takes = commit.lease is not None and not held
         with self.capacity if takes else nullcontext():
-            written = await ended(self._write(decided))
+            written = await ended(self._write(before, decided))
         written.result()
         self._committed(before, after, commit)
         written.go_on()
@@ -339,14 +346,19 @@ class Sessions:
         elif commit.lease:
             self.held.add(before.key)
         self._tell(after)
+        over = end_of_turn(before, (one.event for one in commit.log), commit.at)
+        if over is not None:
+            self.telemetry.ended(over)
 
     def _tell(self, state: SessionState) -> None:
         for listener in self._listeners:
             listener(state)
 
-    async def _write(self, decided: Decided) -> None:
+    async def _write(self, before: SessionState, decided: Decided) -> None:
         try:
-            self._streams[decided.after.key] = await self._behind.write(decided)
+            with self.telemetry.span(commit_span(before, decided.after)) as span:
+                self._streams[decided.after.key] = await self._behind.write(decided)
+                span.outcome = "stored"
         except UnstorableError:
             self._states.pop(decided.after.key, None)
             self._behind.drop(decided.after.key)
@@ -358,8 +370,14 @@ class Sessions:
     def _lose(self, key: str) -> None:
         """Another runs the session. Whoever works here on what was never stored has to stop: a
         later answer of theirs would fit by its turn and step, and yet follow from another past."""
-        self.held.discard(key)
+        self._let_slip(key)
         never_stored = self._behind.drop(key)
         if never_stored is not None:
             self._states.pop(key, None)
             self._tell(never_stored)
+
+    def _let_slip(self, key: str) -> None:
+        """Another has its lease."""
+        if key in self.held:
+            self.held.discard(key)
+            self.telemetry.count("lease_loss", platform_of(key))

@@ -65,6 +65,10 @@ class Toolbox:
             for call in calls
         )
 
+    def known(self, name: str) -> str:
+        """The name, where there is such a tool; what else a model may say is not repeated."""
+        return name if name in self._tools else "unknown"
+
     async def run(
         self, state: SessionState, effect: RunTool, progress: Callable[[str], None]
     ) -> ToolDone:

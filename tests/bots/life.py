@@ -55,6 +55,8 @@ class Room:
         self.steps: list[str] = []
         self.start_fault: Exception | None = None
         self.intake = "room 1"
+        self.send_faults: list[Exception] = []
+        """Raised by the next sends."""
         self.channel = self
         self.routes: tuple[Route, ...] = ()
         self._ids = count(1)
@@ -99,6 +101,8 @@ class Room:
         return None
 
     async def send(self, message: OutboxMessage) -> str:
+        if self.send_faults:
+            raise self.send_faults.pop(0)
         self.said.append(message.part.text)
         return f"m{len(self.said)}"
 
@@ -189,6 +193,7 @@ class House:
         self.model: Model | None = None
         """None: the script."""
         self.tools = tools or {}
+        self.environment: dict[str, str] = {}
         given: dict[str, Any] = {
             "allowed_users": ("*",),
             "drain_seconds": 1,
@@ -201,7 +206,7 @@ class House:
     def ground(self) -> Ground:
         return Ground(
             settings=self.settings,
-            environment={},
+            environment=self.environment,
             store=self.store,
             platforms={self.room.name: self.room.platform},
             clock=self.clock,

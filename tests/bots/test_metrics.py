@@ -4,34 +4,38 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 
 import httpx
-import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from starlette.applications import Starlette
 
-from bots.metrics import Reading, metrics_route
+from bots.counters import Counters
+from bots.metrics import Kept, Reading, metrics_route
 from bots.platforms import Health
 from core.domain.ledger import Ledger
 from core.domain.messages import Usage
-from core.errors import StorageError
 
 AT = datetime(2026, 5, 5, tzinfo=UTC)
 WELL = Reading(
     ready=True,
-    ledger={
-        "slack": Ledger(accepted=2, answered=2),
-        "telegram": Ledger(accepted=9, answered=4, failed=1, discarded=2, pending=1),
-    },
-    undelivered={"telegram": {"failed": 3, "pending": 1}},
+    kept=Kept(
+        ledger={
+            "slack": Ledger(accepted=2, answered=2),
+            "telegram": Ledger(accepted=9, answered=4, failed=1, discarded=2, pending=1),
+        },
+        undelivered={"telegram": {"failed": 3, "pending": 1}},
+        spent={"telegram": Usage(1000, 200, 0.125, 300)},
+        waits={"telegram": 12.5},
+        abandoned=2,
+    ),
+    turns={"thinking": 3},
     health={
         "slack": Health(ok=False, detail="", last_error="", last_error_at=AT),
         "telegram": Health(ok=True, detail="", connected_since=AT, last_inbound=AT),
     },
-    spent={"telegram": Usage(1000, 200, 0.125, 300)},
 )
 
 
 async def scraped(read: Callable[[], Awaitable[Reading]]) -> httpx.Response:
-    app = httpx.ASGITransport(Starlette(routes=[metrics_route(read)]))
+    app = httpx.ASGITransport(Starlette(routes=[metrics_route(read, Counters())]))
     async with httpx.AsyncClient(transport=app, base_url="http://bot") as client:
         return await client.get("/metrics")
 
@@ -87,23 +91,24 @@ async def test_every_number_is_told_once() -> None:
     assert found["stillhere_tokens_total", "completion", "telegram"] == 200
     assert found["stillhere_tokens_total", "cached", "telegram"] == 300
     assert found["stillhere_cost_dollars_total", "telegram"] == 0.125
+    assert found["stillhere_queue_age_seconds", "telegram"] == 12.5
+    assert found["stillhere_queue_age_seconds", "slack"] == 0
+    assert found["stillhere_abandoned_turns",] == 2
+    assert found["stillhere_open_turns", "thinking"] == 3
+    assert found["stillhere_open_turns", "waiting"] == 0
+    assert found["stillhere_database_up",] == 1
     assert len(found) == len([line for line in answer.text.splitlines() if line[0] != "#"])
 
 
 async def test_a_scrape_shows_this_moment_and_none_before() -> None:
-    readings = iter([WELL, Reading(ready=False, ledger={}, undelivered={}, health={})])
+    readings = iter([WELL, Reading(ready=False, kept=None, health={})])
 
     async def read() -> Reading:
         return next(readings)
 
     await scraped(read)
-    assert samples((await scraped(read)).text) == {("stillhere_ready",): 0}
-
-
-@pytest.mark.parametrize("error", [StorageError("ada said hello"), TimeoutError()])
-async def test_a_database_that_is_away_is_one_line(error: Exception) -> None:
-    async def read() -> Reading:
-        raise error
-
-    answer = await scraped(read)
-    assert (answer.status_code, answer.text) == (503, "the database does not answer\n")
+    found = samples((await scraped(read)).text)
+    assert found["stillhere_ready",] == 0
+    assert found["stillhere_database_up",] == 0
+    assert found["stillhere_database_errors_total",] == 0
+    assert not {key for key in found if set(key) & {"telegram", "slack"}}

@@ -8,13 +8,23 @@ from typing import get_args
 import msgspec
 import pytest
 
+from core.domain.events import MessageReceived, Recorded
+from core.domain.keys import Address
 from core.domain.ledger import Ledger
+from core.domain.messages import Inbound
 from core.domain.outputs import Outcome
 from core.errors import DuplicateError
 from core.ports import Commit, InboxId, Store, Unowed
 from tests.contract.values import KEY, OTHER, at, commit, lease, letter, put_aside, said, update
 
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
+HEARD = Inbound(
+    address=Address(platform="telegram", account="bot", chat="7"),
+    update_id="1",
+    user="7",
+    text="hello",
+    sent_at=at(),
+)
 PEOPLE = tuple(
     f"agent:main:{platform}:dm:{user}" for platform in ("telegram", "slack") for user in range(3)
 )
@@ -181,3 +191,19 @@ async def test_whatever_happens_the_counts_are_those_of_the_messages(
         assert await store.ledger() == naive.ledger()
         assert await store.unowed() == ()
     assert sum(one.pending > 0 for one in naive.ledger().values()) == 2
+
+
+async def test_the_oldest_message_that_waits_is_known_by_platform(store: Store) -> None:
+    slack, calm = "agent:main:slack:dm:t.7", "agent:main:telegram:dm:9"
+    for key, moments in ((KEY, (1, 2, 3)), (OTHER, (7,)), (slack, (4,)), (calm, (0,))):
+        for place, moment in enumerate(moments):
+            heard = Recorded(place + 1, at(moment), MessageReceived(inbound=HEARD))
+            owed = place + 1 if key != calm else 0
+            taken = commit(key, place, at=at(moment), owed=owed)
+            await store.commit(msgspec.structs.replace(taken, log=(heard,)))
+    assert await store.waiting_since() == {"slack": at(4), "telegram": at(1)}
+    await store.commit(commit(KEY, 3, said(), owed=1, at=at(20)))
+    assert await store.waiting_since() == {"slack": at(4), "telegram": at(3)}
+    await store.commit(commit(KEY, 4, said(), at=at(21)))
+    await store.commit(commit(slack, 1, said(), at=at(22)))
+    assert await store.waiting_since() == {"telegram": at(7)}

@@ -29,6 +29,7 @@ from core.files.limits import Limits
 from core.files.reader import FileReader
 from core.models.scripted import ScriptedModel
 from core.ports import Model, Pace, Paces, Store, ToolContext, ToolOutput, Transcriber
+from core.ports.telemetry import UNWATCHED, Telemetry
 from core.runtime.access import Access
 from core.runtime.admission import Admission
 from core.runtime.agent import Agent
@@ -225,6 +226,7 @@ class Ground:
         self.platform_set_up = True
         self.quarantine = Cell()
         self.transcriber: Transcriber | None = None
+        self.telemetry: Telemetry = UNWATCHED
         self.numbers = count(1)
         self.processes: list[Process] = []
 
@@ -275,7 +277,7 @@ class Process:
             "tuple[Store, Chat, Model, Model]", tuple(self._outside)
         )
         clock, channels = ground.clock, {"chat": chat} if ground.platform_set_up else {}
-        self.sessions = Sessions(store, channels, ground.policy, clock, holder)
+        self.sessions = Sessions(store, channels, ground.policy, clock, holder, ground.telemetry)
         self.access = Access(store, ground.allowed)
         self.aside = aside = Aside(self.sessions, store, ground.quarantine)
         self.budget = budget = Budget(store, self.sessions, clock)
@@ -283,7 +285,7 @@ class Process:
         self.owners_chat = OwnersChat(store, self.access, channels, clock, lambda: next(ids))
         self.admission = Admission(self.sessions, self.access, commands(), aside, budget)
         self.admission.subscribe(self.owners_chat.seen)
-        self.limiter = Limiter(clock, ground.paces)
+        self.limiter = Limiter(clock, ground.paces, ground.telemetry)
         self.model_signs = ModelSigns()
         outside = Outside(
             outbox=store,
@@ -304,7 +306,7 @@ class Process:
         )
         self.agent = Agent(self.sessions, outside)
         self.compactor = Compactor(self.sessions, outside, at_once)
-        self.delivery = Delivery(store, channels, self.limiter, clock, holder)
+        self.delivery = Delivery(store, channels, self.limiter, clock, holder, ground.telemetry)
         self.recovery = Recovery(self.sessions, store, aside, clock, self.working)
         self.jobs = Jobs(self.sessions, self.recovery, store, clock, self.working)
         self.sessions.subscribe(self.agent.reconcile)
