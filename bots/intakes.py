@@ -135,8 +135,9 @@ class Intakes:
     async def _leave(self, name: str, adapter: Adapter) -> None:
         await self._end(name, adapter)
         try:
-            await self._leases.release(adapter.intake, self._holder.owner)
-        except StorageError as error:
+            async with asyncio.timeout(self._holder.seconds / 3):
+                await self._leases.release(adapter.intake, self._holder.owner)
+        except (StorageError, TimeoutError) as error:
             log.warning("lease not let go; it runs out", platform=name, error=str(error))
 
     async def _hold(self, lease: str) -> None:
