@@ -1,6 +1,7 @@
 """Many processes share one server; never keeps a lock between transactions."""
 
 import asyncio
+import re
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -26,7 +27,9 @@ _WRONG_ADDRESS = (
     asyncpg.InvalidPasswordError,
     asyncpg.InvalidCatalogNameError,
 )
-_NO_LOGIN = ("authentication failed", "no such user", "no such database")
+_NO_LOGIN = re.compile(
+    r"authentication failed|no such (user|database)|(database|role|user) \"[^\"]*\" does not exist"
+)
 """What poolers say of a wrong address, without its number."""
 _NO_PLACE = "no more connections"
 """As PgBouncer says it."""
@@ -206,6 +209,6 @@ def _wrong_address(error: BaseException) -> ConfigurationError | None:
     for one in chain(error):
         if isinstance(one, _WRONG_ADDRESS):
             return ConfigurationError(f"DATABASE_URL: the server says: {one}")
-    if isinstance(error, StorageError) and _says(error, _NO_LOGIN):
+    if isinstance(error, StorageError) and _NO_LOGIN.search(str(error)):
         return ConfigurationError(f"DATABASE_URL: the server says: {error}")
     return None

@@ -1,6 +1,5 @@
-"""Poolers in transaction mode for tests: the real PgBouncer where the machine has it, and a small one
-that deals with what matters of it: a client has a session of the server for one transaction.
-"""
+"""Poolers in transaction mode for tests: PgBouncer where the machine has it, and a small one that
+does what matters of it: a client has a session of the server for one transaction."""
 
 import asyncio
 import contextlib
@@ -40,118 +39,148 @@ class Pooler:
     def __init__(self, server: int) -> None:
         self._server = server
         self._resting: dict[bytes, asyncio.Queue[Link | None]] = {}
-        self.transactions = 0
+        self.links: list[asyncio.StreamWriter] = []
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(OSError, EOFError):
-            await self._serve(reader, writer)
+        with contextlib.suppress(OSError, EOFError, asyncio.CancelledError):
+            if given := await self._greeted(reader, writer):
+                try:
+                    await self._transactions(given, reader, writer)
+                except LoginError as error:
+                    writer.write(error.message)
+                    await writer.drain()
         writer.transport.abort()
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        asked = await _startup(reader)
-        while struct.unpack("!i", asked[:4])[0] == _SSL:
-            writer.write(b"N")
+    async def _greeted(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> "Given | None":
+        """None for who asks for nothing that we have."""
+        while True:
             asked = await _startup(reader)
-        if struct.unpack("!i", asked[:4])[0] == _CANCEL:
-            return
+            (code,) = struct.unpack("!i", asked[:4])
+            if code == _CANCEL:
+                return None
+            if code != _SSL:
+                break
+            writer.write(b"N")
         words = asked[4:].split(b"\0")
         given = dict(zip(words[0::2], words[1::2], strict=False))
-        for name in given:
-            if name and name.decode().lower() not in _ACCEPTED:
-                text = f"unsupported startup parameter: {name.decode()}"
-                writer.write(_message(b"E", b"SFATAL\0C08P01\0M" + text.encode() + b"\0\0"))
+        for name in filter(None, given):
+            if name.decode().lower() not in _ACCEPTED:
+                text = b"unsupported startup parameter: " + name
+                writer.write(_message(b"E", b"SFATAL\0C08P01\0M" + text + b"\0\0"))
                 await writer.drain()
-                return
-        resting = await self._pool(given[b"user"], given[b"database"])
-        link = await self._linked(resting, given)
-        writer.write(link.greeting + _message(b"K", secrets.token_bytes(8)) + _message(b"Z", b"I"))
-        resting.put_nowait(link)
-        while True:
-            await self._transaction(await _read(reader), reader, writer, resting, given)
+                return None
+        return given
 
-    async def _pool(self, user: bytes, database: bytes) -> asyncio.Queue[Link | None]:
-        name = user + b"\0" + database
+    async def _transactions(
+        self, given: "Given", reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        resting = self._pool(given)
+        link = await self._linked(resting, given)
+        resting.put_nowait(link)
+        writer.write(link.greeting + _message(b"K", secrets.token_bytes(8)) + _message(b"Z", b"I"))
+        said = asyncio.Queue[bytes]()
+        reading = asyncio.create_task(_feed(reader, said))
+        try:
+            while (first := await said.get())[:1] != b"X":
+                link = await self._linked(resting, given)
+                link.writer.write(first)
+                await self._transaction(link, said, writer, resting)
+        finally:
+            reading.cancel()
+            await asyncio.gather(reading, return_exceptions=True)
+
+    async def _transaction(
+        self,
+        link: Link,
+        said: "asyncio.Queue[bytes]",
+        writer: asyncio.StreamWriter,
+        resting: "asyncio.Queue[Link | None]",
+    ) -> None:
+        """A session that is left in the middle is ended."""
+        left: Link | None = None
+        forth = asyncio.create_task(_send(said, link.writer))
+        back = asyncio.create_task(_answer(link.reader, writer))
+        try:
+            await asyncio.wait((forth, back), return_when=asyncio.FIRST_COMPLETED)
+            if back.done():
+                back.result()
+                left = link
+            else:
+                raise EOFError
+        finally:
+            for task in (forth, back):
+                task.cancel()
+            await asyncio.gather(forth, back, return_exceptions=True)
+            if left is None:
+                link.writer.transport.abort()
+            resting.put_nowait(left)
+
+    def _pool(self, given: "Given") -> "asyncio.Queue[Link | None]":
+        name = given[b"user"] + b"\0" + given[b"database"]
         if name not in self._resting:
             self._resting[name] = asyncio.Queue()
             for _ in range(POOL):
                 self._resting[name].put_nowait(None)
         return self._resting[name]
 
-    async def _linked(self, resting: asyncio.Queue[Link | None], given: dict[bytes, bytes]) -> Link:
+    async def _linked(self, resting: "asyncio.Queue[Link | None]", given: "Given") -> Link:
         link = await resting.get()
         if link is not None and not link.reader.at_eof():
             return link
         try:
-            reader, writer = await asyncio.open_connection("127.0.0.1", self._server)
-            who = b"".join(b"%s\0%s\0" % (n, given[n]) for n in (b"user", b"database"))
-            body = struct.pack("!i", 196608) + who + b"\0"
-            writer.write(struct.pack("!i", len(body) + 4) + body)
-            greeting = b""
-            while (message := await _read(reader))[:1] != b"Z":
-                greeting += message if message[:1] in (b"R", b"S") else b""
+            return await self._login(given)
         except (OSError, EOFError):
             resting.put_nowait(None)
             raise
+
+    async def _login(self, given: "Given") -> Link:
+        reader, writer = await asyncio.open_connection("127.0.0.1", self._server)
+        self.links.append(writer)
+        who = b"".join(b"%s\0%s\0" % (name, given[name]) for name in (b"user", b"database"))
+        body = struct.pack("!i", 196608) + who + b"\0"
+        writer.write(struct.pack("!i", len(body) + 4) + body)
+        greeting = b""
+        while (message := await _read(reader))[:1] != b"Z":
+            if message[:1] == b"E":
+                raise LoginError(message)
+            greeting += message if message[:1] in (b"R", b"S") else b""
         return Link(reader, writer, greeting)
 
-    async def _transaction(
-        self,
-        first: bytes,
-        reader: asyncio.StreamReader,
-        writer: asyncio.StreamWriter,
-        resting: asyncio.Queue[Link | None],
-        given: dict[bytes, bytes],
-    ) -> None:
-        """Until the server says that it is over; a session that is left in the middle is ended."""
-        if first[:1] == b"X":
-            raise EOFError
-        link: Link | None = await self._linked(resting, given)
-        assert link is not None
-        self.transactions += 1
-        there, back = asyncio.Queue[bytes](), link
-        there.put_nowait(first)
-        asked = asyncio.create_task(self._ask(reader, there))
-        answered = asyncio.create_task(self._answer(back, there, writer))
-        try:
-            done, _ = await asyncio.wait((asked, answered), return_when=asyncio.FIRST_COMPLETED)
-            for task in done:
-                task.result()
-        except (OSError, EOFError):
-            link.writer.transport.abort()
-            link = None
-            raise
-        finally:
-            for task in (asked, answered):
-                task.cancel()
-            await asyncio.gather(asked, answered, return_exceptions=True)
-            resting.put_nowait(link)
 
-    @staticmethod
-    async def _ask(reader: asyncio.StreamReader, there: "asyncio.Queue[bytes]") -> None:
-        """A message that is read in part when the transaction ends would be lost: it is not, since
-        who talks to us waits for each answer."""
+Given = dict[bytes, bytes]
+
+
+class LoginError(Exception):
+    """What the server said, as it said it."""
+
+    def __init__(self, message: bytes) -> None:
+        super().__init__("the server refuses")
+        self.message = message
+
+
+async def _feed(reader: asyncio.StreamReader, said: "asyncio.Queue[bytes]") -> None:
+    with contextlib.suppress(OSError, EOFError):
         while True:
-            there.put_nowait(await _read(reader))
-
-    @staticmethod
-    async def _answer(
-        link: Link, there: "asyncio.Queue[bytes]", writer: asyncio.StreamWriter
-    ) -> None:
-        sending = asyncio.create_task(_send(link, there))
-        try:
-            while True:
-                message = await _read(link.reader)
-                writer.write(message)
-                await writer.drain()
-                if message[:1] == b"Z" and message[5:] == b"I":
-                    return
-        finally:
-            sending.cancel()
+            said.put_nowait(await _read(reader))
+    said.put_nowait(_message(b"X", b""))
 
 
-async def _send(link: Link, there: "asyncio.Queue[bytes]") -> None:
+async def _send(said: "asyncio.Queue[bytes]", there: asyncio.StreamWriter) -> None:
+    """Returns when the client is gone."""
+    while (message := await said.get())[:1] != b"X":
+        there.write(message)
+
+
+async def _answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Returns when the transaction is over."""
     while True:
-        link.writer.write(await there.get())
+        message = await _read(reader)
+        writer.write(message)
+        await writer.drain()
+        if message[:1] == b"Z" and message[5:] == b"I":
+            return
 
 
 async def _startup(reader: asyncio.StreamReader) -> bytes:
@@ -179,6 +208,11 @@ async def small_pooler(server: int) -> AsyncGenerator[int]:
         yield int(serving.sockets[0].getsockname()[1])
     finally:
         serving.close()
+        for writer in pooler.links:
+            writer.close()
+            with contextlib.suppress(OSError):
+                await writer.wait_closed()
+        await serving.wait_closed()
 
 
 @contextlib.asynccontextmanager
@@ -196,7 +230,7 @@ async def pgbouncer(server: int) -> AsyncGenerator[int]:
     )
     if user := unprivileged():
         shutil.chown(folder, user)
-    process = subprocess.Popen(
+    process = subprocess.Popen(  # noqa: ASYNC220 - it takes a moment
         [program, "-q", str(settings)],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
