@@ -21,7 +21,6 @@ from tests.wire import wire
 pytestmark = pytest.mark.postgres
 
 ONE = sa.select(sa.literal(1))
-PID = sa.select(sa.func.pg_backend_pid())
 
 
 @asynccontextmanager
@@ -37,7 +36,7 @@ async def database(
         await opened.close()
 
 
-async def value(opened: PostgresDatabase, wanted: sa.Select[tuple[int]]) -> int:
+async def value(opened: PostgresDatabase, wanted: sa.Select[int]) -> int:
     return await opened.read(lambda link: link.execute(wanted).scalar_one())
 
 

@@ -64,6 +64,7 @@ async def test_a_claim_that_is_cut_short_leaves_its_row_to_the_next(
     limiter = Limiter(clock, {"telegram": Paces(chat=FREE, bot=FREE)})
     async with slow_and_near(postgres_url, postgres_server) as (slow, near):
         await near.commit(commit(KEY, 0, said(), outbox=(letter("m"),)))
+        number = 0
         for number in count():
             delivery = Delivery(slow, {"telegram": room}, limiter, clock, Holder("slow"))
             if not await cut_short(delivery.sweep(), number * STEP):
