@@ -122,14 +122,17 @@ class PostgresDatabase:
     async def check(self) -> None:
         """Raises PoolerFoundError where our session is not the server's: the number that the server
         gave at the beginning is not that of who works for us."""
-        with _errors():
-            async with self._connection(self._engine) as connection:
-                driver = (await connection.get_raw_connection()).driver_connection
-                if self._way.pooled or driver is None:
-                    return
-                found = await connection.execute(sa.select(sa.func.pg_backend_pid()))
-                if found.scalar() != driver.get_server_pid():
-                    raise PoolerFoundError(_POOLER)
+        engine = self._way.probe()
+        try:
+            with _errors():
+                async with self._connection(engine) as connection:
+                    driver = (await connection.get_raw_connection()).driver_connection
+                    found = await connection.execute(sa.select(sa.func.pg_backend_pid()))
+                    at_work = found.scalar()
+            if not self._way.pooled and driver and at_work != driver.get_server_pid():
+                raise PoolerFoundError(_POOLER)
+        finally:
+            await asyncio.shield(engine.dispose())
 
     async def close(self) -> None:
         await self._unblocker.close()

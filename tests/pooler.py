@@ -10,7 +10,9 @@ import socket
 import struct
 import subprocess
 import tempfile
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -36,8 +38,11 @@ class Link(msgspec.Struct, eq=False):
 class Pooler:
     """It checks no password, and speaks of no encryption."""
 
-    def __init__(self, server: int) -> None:
+    def __init__(self, server: int, *, lax: bool = False) -> None:
+        """``lax``: start-up settings are not refused, and have no effect, as PgBouncer's
+        ``ignore_startup_parameters`` and some managed poolers have it."""
         self._server = server
+        self._lax = lax
         self._resting: dict[bytes, asyncio.Queue[Link | None]] = {}
         self.links: list[asyncio.StreamWriter] = []
 
@@ -66,7 +71,7 @@ class Pooler:
         words = asked[4:].split(b"\0")
         given = dict(zip(words[0::2], words[1::2], strict=False))
         for name in filter(None, given):
-            if name.decode().lower() not in _ACCEPTED:
+            if not self._lax and name.decode().lower() not in _ACCEPTED:
                 text = b"unsupported startup parameter: " + name
                 writer.write(_message(b"E", b"SFATAL\0C08P01\0M" + text + b"\0\0"))
                 await writer.drain()
@@ -200,9 +205,9 @@ def _message(kind: bytes, body: bytes) -> bytes:
 
 
 @contextlib.asynccontextmanager
-async def small_pooler(server: int) -> AsyncGenerator[int]:
+async def small_pooler(server: int, *, lax: bool = False) -> AsyncGenerator[int]:
     """Its port."""
-    pooler = Pooler(server)
+    pooler = Pooler(server, lax=lax)
     serving = await asyncio.start_server(pooler.serve, "127.0.0.1")
     try:
         yield int(serving.sockets[0].getsockname()[1])
@@ -255,6 +260,9 @@ async def _until_up(port: int) -> None:
             await asyncio.sleep(0.02)
 
 
-KINDS = {"small": small_pooler}
+KINDS: dict[str, Callable[[int], AbstractAsyncContextManager[int]]] = {
+    "small": small_pooler,
+    "lax": partial(small_pooler, lax=True),
+}
 if shutil.which("pgbouncer", path=f"{os.environ['PATH']}:/usr/sbin"):
     KINDS["pgbouncer"] = pgbouncer

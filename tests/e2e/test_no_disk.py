@@ -10,11 +10,15 @@ from pathlib import Path
 import pytest
 
 from tests.command import run
-from tests.e2e.hosted import PATIENCE, Service, service
+from tests.e2e.hosted import Service, service
 from tests.e2e.test_run import codes
 from tests.standins.telegram import TelegramStandIn
 
-pytestmark = pytest.mark.postgres
+pytestmark = [pytest.mark.postgres, pytest.mark.timeout(300)]
+
+UP = 60.0
+"""Seconds: what the one that was killed had leased must be over first."""
+PATIENCE = 60.0
 
 
 def without_disk(folder: Path) -> str:
@@ -42,7 +46,9 @@ async def machine(
         **dict.fromkeys(("STILLHERE_DATA", "HOME", "TMPDIR"), nowhere),
     }
     async with service(folder, **given) as only:
-        await only.is_up()
+        async with asyncio.timeout(UP):
+            while (await only.ready())[0] != 200:  # noqa: ASYNC110 - it is another process
+                await asyncio.sleep(0.1)
         yield only
     assert written(folder) == {"file", "log"}
 
