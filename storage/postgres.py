@@ -1,6 +1,7 @@
 """Many processes share one server; never keeps a lock between transactions."""
 
 import asyncio
+import re
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -26,7 +27,9 @@ _WRONG_ADDRESS = (
     asyncpg.InvalidPasswordError,
     asyncpg.InvalidCatalogNameError,
 )
-_NO_LOGIN = ("authentication failed", "no such user", "no such database")
+_NO_LOGIN = re.compile(
+    r"authentication failed|no such (user|database)|(database|role|user) \"[^\"]*\" does not exist"
+)
 """What poolers say of a wrong address, without its number."""
 _NO_PLACE = "no more connections"
 """As PgBouncer says it."""
@@ -119,14 +122,17 @@ class PostgresDatabase:
     async def check(self) -> None:
         """Raises PoolerFoundError where our session is not the server's: the number that the server
         gave at the beginning is not that of who works for us."""
-        with _errors():
-            async with self._connection(self._engine) as connection:
-                driver = (await connection.get_raw_connection()).driver_connection
-                if self._way.pooled or driver is None:
-                    return
-                found = await connection.execute(sa.select(sa.func.pg_backend_pid()))
-                if found.scalar() != driver.get_server_pid():
-                    raise PoolerFoundError(_POOLER)
+        engine = self._way.probe()
+        try:
+            with _errors():
+                async with self._connection(engine) as connection:
+                    driver = (await connection.get_raw_connection()).driver_connection
+                    found = await connection.execute(sa.select(sa.func.pg_backend_pid()))
+                    at_work = found.scalar()
+            if not self._way.pooled and driver and at_work != driver.get_server_pid():
+                raise PoolerFoundError(_POOLER)
+        finally:
+            await asyncio.shield(engine.dispose())
 
     async def close(self) -> None:
         await self._unblocker.close()
@@ -206,6 +212,6 @@ def _wrong_address(error: BaseException) -> ConfigurationError | None:
     for one in chain(error):
         if isinstance(one, _WRONG_ADDRESS):
             return ConfigurationError(f"DATABASE_URL: the server says: {one}")
-    if isinstance(error, StorageError) and _says(error, _NO_LOGIN):
+    if isinstance(error, StorageError) and _NO_LOGIN.search(str(error)):
         return ConfigurationError(f"DATABASE_URL: the server says: {error}")
     return None

