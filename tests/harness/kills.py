@@ -7,6 +7,13 @@ from typing import Literal
 import msgspec
 
 Kind = Literal["write", "call"]
+OTHERS = 100
+"""The lives of a second process begin with 101, so that a life's number says whose it is."""
+
+
+def whose(life: int) -> int:
+    """The number after which the lives of its process are counted."""
+    return life // OTHERS * OTHERS
 
 
 class Kill(msgspec.Struct, frozen=True, kw_only=True):

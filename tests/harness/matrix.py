@@ -125,7 +125,7 @@ def _result(stage: Stage, cell: Cell, trouble: list[str], verdict: Verdict) -> R
     return Result(
         cell=cell,
         faults=[*found, lab.log()[-LOG_TAIL:]] if found else [],
-        killed=lab.died,
+        killed=lab.struck,
         may_double=bool(verdict.allowed),
         doubled=bool(verdict.extra),
         asked=len(lab.model.requests),
