@@ -17,7 +17,7 @@ from core.domain.events import Recorded
 from storage.store import SqlStore
 from tests.harness.child import HALT, Birth
 from tests.harness.keeper import Keeper
-from tests.harness.kills import NO_KILL, Cell, Kill, Write, kills_of, whose
+from tests.harness.kills import NO_KILL, Cell, Form, Kill, Write, kills_of, whose
 from tests.harness.reader import Reader
 from tests.harness.scripted import Script
 from tests.harness.surroundings import effects_in, surroundings
@@ -84,6 +84,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     lease: float = 2.0
     rate: float = 1.0
     webhook: bool = False
+    form: Form = "alone"
     halt: int = 0
     """The write of the first life before which it stands still (see ``halted``)."""
 

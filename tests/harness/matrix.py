@@ -9,8 +9,9 @@ from pathlib import Path
 import msgspec
 
 from tests.harness.checks import Verdict, judge
-from tests.harness.kills import NO_KILL, Cell, Kill
+from tests.harness.kills import NO_KILL, Cell, Form, Kill
 from tests.harness.lab import Lab, Place, Zygote
+from tests.harness.pair import PairLab
 from tests.harness.stage import PATIENCE, Scenario, Stage
 
 AT_A_TIME = 6
@@ -52,6 +53,7 @@ class Ground(msgspec.Struct, frozen=True, kw_only=True):
     places: asyncio.Semaphore
     environment: dict[str, str] = {}
     town: str = "telegram"
+    form: Form = "alone"
     patience: float = PATIENCE
 
 
@@ -86,7 +88,8 @@ class Runner:
         await asyncio.to_thread(folder.mkdir, parents=True)
         async with self._ground.database(folder) as database:
             place = self._place(folder, database)
-            async with Lab(self._ground.zygote, place, cell) as lab:
+            kind = Lab if place.form == "alone" else PairLab
+            async with kind(self._ground.zygote, place, cell) as lab:
                 stage = Stage(lab, self._ground.patience)
                 trouble = await self._played(stage)
                 verdict = await judge(stage, self._scenario, cell)
@@ -102,10 +105,16 @@ class Runner:
             database=database,
             town=self._ground.town,
             environment={**scenario.environment, **self._ground.environment},
-            lease=LEASE if scenario.rate == 1.0 else QUICK_LEASE * scenario.rate,
+            lease=self._lease() * scenario.rate,
+            form=self._ground.form,
             rate=scenario.rate,
             webhook=scenario.webhook,
         )
+
+    def _lease(self) -> float:
+        """Two replicas on a busy machine must not lose theirs by being slow."""
+        quick = self._scenario.rate != 1.0 and self._ground.form == "alone"
+        return QUICK_LEASE if quick else LEASE
 
     async def _played(self, stage: Stage) -> list[str]:
         try:

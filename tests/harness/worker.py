@@ -84,6 +84,7 @@ class Worker:
             places=self._places,
             environment={"DURABILITY": block.grade},
             town=block.town,
+            form=block.form,
             patience=order.patience,
         )
         runner = Runner(ground, scenario_of(block.scenario))
