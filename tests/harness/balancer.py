@@ -2,23 +2,26 @@
 answers; it keeps nothing."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable
 
 import aiohttp
 from aiohttp import web
 
-ANSWER_SECONDS = 2.0
+ANSWER_SECONDS = 4.0
 """Then a replica counts as one that does not answer, as one that stands still does not."""
-NOBODY = web.HTTPBadGateway
+ILL_SECONDS = 10.0
+"""For so long one that did not answer is asked after the others."""
 
 
 class Balancer:
     """``ports`` are those of the replicas."""
 
-    def __init__(self, port: int, ports: Callable[[], Sequence[int]]) -> None:
+    def __init__(self, port: int, ports: Callable[[], list[int]]) -> None:
         self.port = port
         self._ports = ports
         self._turn = 0
+        self._ill: dict[int, float] = {}
         self._runner: web.AppRunner | None = None
 
     async def start(self) -> None:
@@ -34,15 +37,18 @@ class Balancer:
 
     async def _pass_on(self, request: web.Request) -> web.Response:
         body = await request.read()
-        self._turn += 1
-        ports = self._ports()
-        for place in range(len(ports)):
-            port = ports[(self._turn + place) % len(ports)]
+        for port in self._in_turn():
             try:
                 return await self._ask(port, request, body)
             except (aiohttp.ClientError, TimeoutError):
-                continue
-        raise NOBODY
+                self._ill[port] = time.monotonic() + ILL_SECONDS
+        raise web.HTTPBadGateway
+
+    def _in_turn(self) -> list[int]:
+        self._turn += 1
+        ports, now = self._ports(), time.monotonic()
+        first = self._turn % len(ports) if ports else 0
+        return sorted(ports[first:] + ports[:first], key=lambda port: self._ill.get(port, 0) > now)
 
     async def _ask(self, port: int, request: web.Request, body: bytes) -> web.Response:
         headers = {name: value for name, value in request.headers.items() if name != "Host"}

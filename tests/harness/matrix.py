@@ -18,7 +18,10 @@ AT_A_TIME = 6
 CELL_SECONDS = 300.0
 """A cell that hangs is a fault to be told, not a run that never ends."""
 LOG_TAIL = 6000
+PAIRS_AT_A_TIME = 2
+"""Of cells with two replicas, which must not lose their leases by being slow."""
 LEASE = 2.0
+PAIR_LEASE = 2.5
 QUICK_LEASE = 0.6
 """Seconds of ours where the clock runs fast; the jobs run every third of a lease, by its number."""
 
@@ -112,9 +115,9 @@ class Runner:
         )
 
     def _lease(self) -> float:
-        """Two replicas on a busy machine must not lose theirs by being slow."""
-        quick = self._scenario.rate != 1.0 and self._ground.form == "alone"
-        return QUICK_LEASE if quick else LEASE
+        if self._ground.form != "alone":
+            return PAIR_LEASE
+        return LEASE if self._scenario.rate == 1.0 else QUICK_LEASE
 
     async def _played(self, stage: Stage) -> list[str]:
         try:

@@ -19,7 +19,14 @@ from storage.migrate import migrate
 from tests.harness.blocks import Block, Outcome, firsts_of, scenario_of
 from tests.harness.kills import Cell
 from tests.harness.lab import Zygote, zygote
-from tests.harness.matrix import AT_A_TIME, Ground, NewDatabase, NotReachedError, Runner
+from tests.harness.matrix import (
+    AT_A_TIME,
+    PAIRS_AT_A_TIME,
+    Ground,
+    NewDatabase,
+    NotReachedError,
+    Runner,
+)
 from tests.harness.stage import PATIENCE
 from tests.postgres import PostgresServer
 
@@ -70,6 +77,7 @@ class Worker:
     def __init__(self, zygote: Zygote) -> None:
         self._zygote = zygote
         self._places = asyncio.Semaphore(AT_A_TIME)
+        self._pairs = asyncio.Semaphore(PAIRS_AT_A_TIME)
         self._migrating = asyncio.Lock()
         self._numbers = itertools.count(1)
 
@@ -81,7 +89,7 @@ class Worker:
             zygote=self._zygote,
             folder=folder,
             database=await self._databases(order, folder),
-            places=self._places,
+            places=self._places if block.form == "alone" else self._pairs,
             environment={"DURABILITY": block.grade},
             town=block.town,
             form=block.form,
