@@ -6,6 +6,7 @@ import sqlalchemy as sa
 from storage.migrate import open_database
 from storage.tables import events, inbox, outbox, streams, timers
 
+SENT = "sent"
 Rows = frozenset[tuple[object, ...]]
 _KEPT = {
     "sessions": sa.select(streams.c.key, streams.c.seq, streams.c.open_turn),
@@ -31,12 +32,25 @@ async def stored(url: str) -> dict[str, Rows]:
 
 
 def changes(before: dict[str, Rows], after: dict[str, Rows]) -> list[str]:
-    """The rows that differ, a line each."""
+    """The tables that differ, a line each. That a message was sent is a fact whoever knows it."""
+    before, after = _without_news_of_sends(before, after)
     return [
         f"{name}: {_listed(rows - after[name])} became {_listed(after[name] - rows)}"
         for name, rows in before.items()
         if rows != after[name]
     ]
+
+
+def _without_news_of_sends(
+    before: dict[str, Rows], after: dict[str, Rows]
+) -> tuple[dict[str, Rows], dict[str, Rows]]:
+    new = after["outbox"] - before["outbox"]
+    news = {row[0] for row in new if row[1] == SENT} & {row[0] for row in before["outbox"]}
+    return _but(before, news), _but(after, news)
+
+
+def _but(rows: dict[str, Rows], news: set[object]) -> dict[str, Rows]:
+    return {**rows, "outbox": frozenset(row for row in rows["outbox"] if row[0] not in news)}
 
 
 def _listed(rows: Rows) -> list[str]:
