@@ -51,6 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--go-on", action="store_true", help="with what an earlier run left")
     parser.add_argument("--only", type=int, default=0, metavar="N", help="cells a block; 0 for all")
     parser.add_argument("--scenario", default="", metavar="TEXT", help="only those named like this")
+    parser.add_argument("--cell", default="", metavar="TEXT", help="only those named like this")
     parser.add_argument("part", nargs="*", choices=[[], *PARTS], help="default: all of them")
     options = parser.parse_args(arguments)
     run = Run(options)
@@ -71,7 +72,8 @@ class Run:
         known = options.go_on and options.keep.exists()
         kept = options.keep.read_bytes() if known else b"{}"
         self.found = msgspec.json.decode(kept, type=Found)
-        self._run = f"{_commit()}, {options.only or 'all'} cells a block"
+        few = f" {options.cell}" if options.cell else ""
+        self._run = f"{_commit()}, {options.only or 'all'} cells a block{few}"
         self._began = time.monotonic()
 
     def do(self, part: Part) -> None:
@@ -102,9 +104,9 @@ class Run:
             marked = replace(outcome, run=self._run)
             self._keep("kills", outcomes=[*others, marked])
 
-        only = self._options.only
+        only, cell = self._options.only, self._options.cell
         with _databases() as port:
-            asyncio.run(run_blocks(blocks, folder, told, pg_port=port, only=only))
+            asyncio.run(run_blocks(blocks, folder, told, pg_port=port, only=only, cell=cell))
 
     def _drop_others(self) -> None:
         """What was run of other code of the service, or on other cells, is no part of this matrix.

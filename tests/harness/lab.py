@@ -188,6 +188,11 @@ class Lab:
         return self.died
 
     @property
+    def was_starved(self) -> bool:
+        """The machine was too busy for what was found to count."""
+        return False
+
+    @property
     def restarts(self) -> int:
         """How often a turn may have been picked up by another life."""
         return self.lives - 1

@@ -22,6 +22,8 @@ PAIRS_AT_A_TIME = 2
 """Of cells with two replicas, which must not lose their leases by being slow."""
 LEASE = 2.0
 PAIR_LEASE = 2.5
+LONGER = (1.0, 2.0, 4.0)
+"""Times a lease lasts in each try."""
 QUICK_LEASE = 0.6
 """Seconds of ours where the clock runs fast; the jobs run every third of a lease, by its number."""
 
@@ -82,33 +84,40 @@ class Runner:
         return [result for _, result in await asyncio.gather(*map(self._run, cells))]
 
     async def _run(self, cell: Cell) -> tuple[list[Kill], Result]:
+        """On a machine that is too busy for its leases again, with longer ones."""
         async with self._ground.places:
-            return await self._run_now(cell)
+            for longer in LONGER[:-1]:
+                passed, result, starved = await self._run_now(cell, longer)
+                if not (result.faults and starved):
+                    return passed, result
+            passed, result, _ = await self._run_now(cell, LONGER[-1])
+            return passed, result
 
-    async def _run_now(self, cell: Cell) -> tuple[list[Kill], Result]:
+    async def _run_now(self, cell: Cell, longer: float) -> tuple[list[Kill], Result, bool]:
         self._number += 1
         folder = self._ground.folder / f"cell{self._number}"
         await asyncio.to_thread(folder.mkdir, parents=True)
         async with self._ground.database(folder) as database:
-            place = self._place(folder, database)
+            place = self._place(folder, database, longer)
             kind = Lab if place.form == "alone" else PairLab
             async with kind(self._ground.zygote, place, cell) as lab:
                 stage = Stage(lab, self._ground.patience)
                 trouble = await self._played(stage)
                 verdict = await judge(stage, self._scenario, cell)
                 result, passed = _result(stage, cell, trouble, verdict), lab.kills()
+                starved = lab.was_starved
         if not result.faults:
             await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
-        return passed, result
+        return passed, result, starved
 
-    def _place(self, folder: Path, database: str) -> Place:
+    def _place(self, folder: Path, database: str, longer: float) -> Place:
         scenario = self._scenario
         return Place(
             folder=folder,
             database=database,
             town=self._ground.town,
             environment={**scenario.environment, **self._ground.environment},
-            lease=self._lease() * scenario.rate,
+            lease=self._lease() * longer * scenario.rate,
             form=self._ground.form,
             rate=scenario.rate,
             webhook=scenario.webhook,

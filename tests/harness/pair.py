@@ -29,6 +29,8 @@ OVER = 1.25
 AWAKE_SECONDS = 1.5
 """For so long it is watched what one does that stood still: longer than any of its jobs waits."""
 LOG_TAIL = 2900
+LOST = "lease lost"
+"""What the service's log says of the lease of a bot's token."""
 
 
 class Pause(msgspec.Struct, kw_only=True):
@@ -111,10 +113,31 @@ class PairLab(Lab):
         """When the other has done all the work without it, or is not up either."""
         return not any(keeper.pid for keeper in self.keepers) or await super()._is_settled()
 
+    async def down(self) -> None:
+        await super().down()
+        while not all(pause.over for pause in self._pauses):  # noqa: ASYNC110
+            await asyncio.sleep(LOOK_SECONDS)
+
     async def _is_settled(self) -> bool:
+        """What was written last may be seen before its writer has come to stand still."""
+        if not self._all_awake() or not await super()._is_settled():
+            return False
+        await asyncio.sleep(LOOK_SECONDS)
+        return self._all_awake()
+
+    def _all_awake(self) -> bool:
         if any(keeper.pid and _stands_still(keeper.pid) for keeper in self.keepers):
             return False
-        return all(pause.over for pause in self._pauses) and await super()._is_settled()
+        return all(pause.over for pause in self._pauses)
+
+    @property
+    def was_starved(self) -> bool:
+        """One lost a lease that did not stand still: the machine was too busy for such leases."""
+        return any(
+            self._log_of(keeper.first).count(LOST)
+            > sum(pause.life in keeper.lives for pause in self._pauses)
+            for keeper in self.keepers
+        )
 
     def until_struck(self) -> dict[int, list[Write]]:
         cuts = {pause.life: pause.wrote for pause in self._pauses}

@@ -36,13 +36,14 @@ LONGEST_LINE = 2**26
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
-    """``only`` is how many cells to run, spread over the block; 0 for all. ``pg_port`` is that of a
-    PostgreSQL server with the database ``BASE``."""
+    """``only`` is how many cells to run, spread over the block; 0 for all. ``cell`` is what their
+    names have in them. ``pg_port`` is that of a PostgreSQL server with the database ``BASE``."""
 
     block: Block
     folder: str
     pg_port: int = 0
     only: int = 0
+    cell: str = ""
     patience: float = PATIENCE
 
 
@@ -102,6 +103,7 @@ class Worker:
                 cells = await _second(runner, firsts_of(cells, block.first))
         except AssertionError as error:
             return Outcome(block=block, trouble=str(error)[-20000:])
+        cells = [cell for cell in cells if order.cell in str(cell)]
         step = max(1, len(cells) // order.only) if order.only else 1
         return Outcome(block=block, results=await runner.run(cells[step // 2 :: step]))
 
