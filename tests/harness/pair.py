@@ -21,6 +21,7 @@ from tests.harness.stored import changes, stored
 from tests.standins.base import Call
 from tests.standins.faults import Fault, Reset
 from tests.standins.openai import COMPLETIONS
+from tests.standins.telegram_updates import Conflict
 
 NAMES = {0: "first", OTHERS: "second"}
 UP_SECONDS = 60.0
@@ -147,7 +148,7 @@ class PairLab(Lab):
         found = [fault for pause in self._pauses for fault in pause.faults]
         found += [f"the {pause.who} still stands still" for pause in self._pauses if not pause.over]
         for conflict in self.telegram.updates.conflicts:
-            if not any(_explains(pause, conflict.who, conflict.at) for pause in self._pauses):
+            if not any(_explains(pause, conflict) for pause in self._pauses):
                 found.append(f"409: the {conflict.by} polled while the {conflict.who} did")
         return found
 
@@ -237,6 +238,9 @@ def _stands_still(pid: int) -> bool:
     return False
 
 
-def _explains(pause: Pause, who: str, at: float) -> bool:
-    """One that stands still cannot let go of its poll, and hears of the end of it on waking."""
-    return pause.who == who and pause.since - 1.0 <= at <= pause.until + AWAKE_SECONDS
+def _explains(pause: Pause, conflict: Conflict) -> bool:
+    """One that stands still cannot let go of its poll, and one that wakes polls once before it has
+    looked whose the messages are; what it is brought is known by then."""
+    inside = pause.since - 1.0 <= conflict.at <= pause.until + AWAKE_SECONDS
+    woke = pause.until <= conflict.at <= pause.until + AWAKE_SECONDS
+    return (conflict.who == pause.who and inside) or (conflict.by == pause.who and woke)
