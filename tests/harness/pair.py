@@ -76,8 +76,7 @@ class PairLab(Lab):
         if self._balancer is not None:
             await self._balancer.stop()
         if self._watch is not None:
-            with suppress(asyncio.CancelledError):
-                await self._watch
+            await asyncio.gather(self._watch, return_exceptions=True)
 
     @property
     def keepers(self) -> tuple[Keeper, ...]:
