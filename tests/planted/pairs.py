@@ -5,7 +5,38 @@ from tests.planted.kills import Edit, KillBug
 
 PAIR_BUGS = (
     KillBug(
-        name="a claim is not looked at before its message is taken for abandoned",
+        name="the lease of the bot's token is not asked",
+        scenario="plain answer",
+        form="two replicas",
+        says="409",
+        edits=(
+            Edit(
+                "bots/intakes.py",
+                "await self._leases.take_lease(lease, self._holder.lease(now), now)",
+                "now is not None",
+            ),
+        ),
+    ),
+    KillBug(
+        name="a turn is taken from who is at work on it, and its lease is not fenced",
+        scenario="two tools",
+        form="two replicas",
+        says="Charged",
+        edits=(
+            Edit(
+                "storage/reads.py",
+                'streams.c.open_turn, streams.c.lease_until <= sa.bindparam("now")',
+                'streams.c.open_turn, streams.c.lease_until - 10**15 <= sa.bindparam("now")',
+            ),
+            Edit(
+                "storage/checks.py",
+                "    if head.owner != lease.owner and (lease.held or",
+                "    if head.owner == lease.owner and (not lease.owner or",
+            ),
+        ),
+    ),
+    KillBug(
+        name="a message is taken for abandoned though its claim is not over",
         scenario="five parts",
         form="two replicas",
         says="messages too many",
@@ -13,7 +44,8 @@ PAIR_BUGS = (
             Edit(
                 "storage/deliveries.py",
                 'outbox.c.state == "sending", outbox.c.lease_until <= sa.bindparam("now"))',
-                'outbox.c.state == "sending", sa.bindparam("now") > 0)',
+                'outbox.c.state == "sending", '
+                'outbox.c.lease_until - 10**15 <= sa.bindparam("now"))',
             ),
         ),
     ),
@@ -26,6 +58,26 @@ PAIR_BUGS = (
                 "storage/deliveries.py",
                 '    .where(_of_claim, _under_way)\n    .values(\n        state="pending",',
                 '    .where(_of_position)\n    .values(\n        state="pending",',
+            ),
+        ),
+    ),
+    KillBug(
+        name="what was held through a long sleep is sent on waking",
+        scenario="plain answer",
+        form="one paused",
+        edits=(
+            Edit(
+                "core/runtime/delivery.py",
+                "        if _time() + self._limiter.blocked_for(address) >= until:\n"
+                "            return False\n"
+                "        try:\n"
+                "            async with asyncio.timeout_at(until):\n",
+                "        try:\n            async with asyncio.timeout(self._holder.seconds):\n",
+            ),
+            Edit(
+                "core/runtime/delivery.py",
+                "    if _time() >= until:\n",
+                "    if until < 0:\n",
             ),
         ),
     ),
