@@ -1,6 +1,7 @@
 """The loop: asks a state for its effects, does them, feeds the results back; it decides nothing."""
 
 import asyncio
+from datetime import datetime
 
 import msgspec
 import structlog
@@ -195,6 +196,8 @@ class Agent:
         if not is_worth_asking(state, size, self._sessions.policy, self._out.clock.now()):
             await self._tell(state.key, self._too_long(effect, size))
             return "too_long"
+        if state.session and not await self._still_ours(state.key, state.session.updated_at):
+            return "lost"
         reply = await self._ask(state, request, effect.step)
         match reply:
             case ModelReply():
@@ -300,7 +303,9 @@ class Agent:
             step=effect.step,
             call_id=effect.call.id,
         )
-        if not await self._tell(state.key, start) or not await self._still_ours(state.key, start):
+        if not await self._tell(state.key, start) or not await self._still_ours(
+            state.key, start.at
+        ):
             return
         preview = self._preview(state)
         toolbox = self._out.toolbox
@@ -324,10 +329,11 @@ class Agent:
         )
         await self._tell(state.key, finish, (done.artifact,) if done.artifact else ())
 
-    async def _still_ours(self, key: str, start: ask.StartTool) -> bool:
-        """A process that slept past its lease after it stored the start does not run the call:
-        whoever took the turn up meanwhile has told the model that its outcome is unknown."""
-        asleep = (self._out.clock.now() - start.at).total_seconds()
+    async def _still_ours(self, key: str, since: datetime) -> bool:
+        """A process that slept past its lease, which was ours ``since`` then, does nothing more for
+        the turn: whoever took it up asks the model anew, and has told it that the outcome of a call
+        which was started is unknown."""
+        asleep = (self._out.clock.now() - since).total_seconds()
         if asleep >= self._out.holder.seconds / 2:
             await insist(self._out.clock, lambda: self._sessions.renew((key,)))
         return key in self._sessions.held

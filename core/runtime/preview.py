@@ -165,15 +165,16 @@ class Preview:
         except StorageError as error:
             log.warning("no preview", message=self._message_id, error=str(error))
             return False
-        if row is not None and state == "opened" and opening.cancelled:
-            stage, why = self._stage, "cut short by a stop"
+        late = self._stage.clock.now() >= self._sure_until
+        if row is not None and state == "opened" and (opening.cancelled or late):
+            stage, why = self._stage, "cut short by a stop, or by standing still"
             with suppress(StorageError):
                 await whole(stage.outbox.retry(row, stage.clock.now(), why))
         opening.go_on()
         if row is None:
             return state == "held"
         if state == "opened":
-            return await self._send(row)
+            return not late and await self._send(row)
         self._out = row
         return True
 

@@ -12,7 +12,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -21,7 +22,7 @@ import msgspec
 from msgspec.structs import replace
 
 from storage.migrate import migrate
-from tests.harness.blocks import Block, Outcome, all_blocks
+from tests.harness.blocks import Block, Database, Outcome, all_blocks
 from tests.harness.crew import WORKERS, run_blocks
 from tests.harness.database_matrix import run_database_faults
 from tests.harness.fault_matrix import run_faults
@@ -31,11 +32,13 @@ from tests.harness.page import PARTS, Caught, Found, Part, Where, page
 from tests.harness.towns import TOWNS
 from tests.harness.worker import BASE
 from tests.planted.kills import KILL_BUGS, KillBug, plant
+from tests.planted.pairs import PAIR_BUGS
 from tests.postgres import PostgresServer, running_postgres
 
 PAGE = Path("docs/kill-matrix.md")
 KEPT = Path("build/kill-matrix.json")
 SERVICE = ("bots", "core", "storage", "scheduler")
+ALL_BUGS = (*KILL_BUGS, *PAIR_BUGS)
 FAULTS_SHOWN = 2
 SHORT_PATIENCE = 25.0
 """Seconds for what a planted bug has lost, which never comes."""
@@ -48,6 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--go-on", action="store_true", help="with what an earlier run left")
     parser.add_argument("--only", type=int, default=0, metavar="N", help="cells a block; 0 for all")
     parser.add_argument("--scenario", default="", metavar="TEXT", help="only those named like this")
+    parser.add_argument("--cell", default="", metavar="TEXT", help="only those named like this")
     parser.add_argument("part", nargs="*", choices=[[], *PARTS], help="default: all of them")
     options = parser.parse_args(arguments)
     run = Run(options)
@@ -68,7 +72,8 @@ class Run:
         known = options.go_on and options.keep.exists()
         kept = options.keep.read_bytes() if known else b"{}"
         self.found = msgspec.json.decode(kept, type=Found)
-        self._run = f"{_commit()}, {options.only or 'all'} cells a block"
+        few = f" {options.cell}" if options.cell else ""
+        self._run = f"{_commit()}, {options.only or 'all'} cells a block{few}"
         self._began = time.monotonic()
 
     def do(self, part: Part) -> None:
@@ -81,8 +86,11 @@ class Run:
                     self._keep(part, faults=asyncio.run(_spoil(Path(name))))
                 case "bugs":
                     wanted = self._options.scenario
-                    bugs = [bug for bug in KILL_BUGS if wanted in bug.scenario]
-                    self._keep(part, caught=asyncio.run(_catch(bugs, Path(name))))
+                    bugs = [bug for bug in ALL_BUGS if wanted in f"{bug.scenario}, {bug.form}"]
+                    only = self._options.only
+                    with _databases() as port:
+                        caught = asyncio.run(_catch(bugs, Path(name), port, only))
+                    self._keep(part, caught=caught)
 
     def _kill(self, folder: Path) -> None:
         self._drop_others()
@@ -96,14 +104,9 @@ class Run:
             marked = replace(outcome, run=self._run)
             self._keep("kills", outcomes=[*others, marked])
 
-        async def run(server: PostgresServer) -> None:
-            await server.execute(f'CREATE DATABASE "{BASE}"')
-            await migrate(server.url(BASE))
-            only = self._options.only
-            await run_blocks(blocks, folder, told, pg_port=server.port, only=only)
-
-        with running_postgres() as server:
-            asyncio.run(run(server))
+        only, cell = self._options.only, self._options.cell
+        with _databases() as port:
+            asyncio.run(run_blocks(blocks, folder, told, pg_port=port, only=only, cell=cell))
 
     def _drop_others(self) -> None:
         """What was run of other code of the service, or on other cells, is no part of this matrix.
@@ -130,6 +133,19 @@ class Run:
         self._options.write.write_text(page(self.found), encoding="utf-8")
 
 
+@contextmanager
+def _databases() -> Generator[int]:
+    """The port of a PostgreSQL server with the database that cells copy."""
+
+    async def make(server: PostgresServer) -> None:
+        await server.execute(f'CREATE DATABASE "{BASE}"')
+        await migrate(server.url(BASE))
+
+    with running_postgres() as server:
+        asyncio.run(make(server))
+        yield server.port
+
+
 async def _spoil(folder: Path) -> list[FaultResult]:
     async with zygote() as forks:
         results = await run_faults(forks, folder / "faults")
@@ -141,16 +157,24 @@ async def _spoil(folder: Path) -> list[FaultResult]:
     return results
 
 
-async def _catch(bugs: Iterable[KillBug], folder: Path) -> list[Caught]:
+async def _catch(bugs: Iterable[KillBug], folder: Path, pg_port: int, only: int) -> list[Caught]:
     places = asyncio.Semaphore(WORKERS)
 
     async def one(number: int, bug: KillBug) -> Caught:
         root = folder / f"bug{number}"
         await asyncio.to_thread(plant, bug, root)
-        block = Block(scenario=bug.scenario, database="sqlite")
+        alone = bug.form == "alone"
+        database: Database = "sqlite" if alone else "postgresql"
+        block = Block(scenario=bug.scenario, database=database, form=bug.form)
         async with places:
             (found,) = await run_blocks(
-                [block], root / "cells", lambda outcome: None, root=root, patience=SHORT_PATIENCE
+                [block],
+                root / "cells",
+                lambda outcome: None,
+                pg_port=pg_port,
+                only=only,
+                root=root,
+                patience=SHORT_PATIENCE,
             )
         caught = Caught(
             name=bug.name,

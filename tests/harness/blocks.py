@@ -5,13 +5,15 @@ from typing import Literal
 
 import msgspec
 
-from tests.harness.kills import Cell
+from tests.harness.kills import Cell, Form
 from tests.harness.matrix import Result
 from tests.harness.scenarios import SCENARIOS
 from tests.harness.stage import Scenario
 
 Database = Literal["sqlite", "postgresql"]
 DATABASES: tuple[Database, ...] = ("sqlite", "postgresql")
+FORMS: tuple[Form, ...] = ("two replicas", "one paused")
+"""Of every scenario, on PostgreSQL, since SQLite has one process at a time."""
 GRADES = ("sync", "async", "exit")
 TRIES = 6
 OTHER_TOWNS = ("slack", "discord")
@@ -35,11 +37,13 @@ class Block(msgspec.Struct, frozen=True, kw_only=True):
     grade: str = "sync"
     first: int = 0
     town: str = "telegram"
+    form: Form = "alone"
 
     def __str__(self) -> str:
         twice = f", second kill {self.first}" if self.first else ""
         town = f" in {self.town}" if self.town != "telegram" else ""
-        return f"{self.scenario}{town} on {self.database}, {self.grade}{twice}"
+        form = f", {self.form}" if self.form != "alone" else ""
+        return f"{self.scenario}{town} on {self.database}, {self.grade}{twice}{form}"
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,6 +89,11 @@ def all_blocks() -> list[Block]:
         for scenario in SCENARIOS
         if scenario.rate == 1.0 and not scenario.webhook
         if (scenario.name, town) not in NOT_ELSEWHERE
+    ]
+    found += [
+        Block(scenario=scenario.name, database="postgresql", form=form)
+        for form in FORMS
+        for scenario in reversed(SCENARIOS)
     ]
     return found
 

@@ -28,15 +28,15 @@ class Verdict(msgspec.Struct, frozen=True):
 
 async def judge(stage: Stage, scenario: Scenario, cell: Cell) -> Verdict:
     texts = stage.town.bot_texts()
-    screen = Screen(texts, scenario.wishes, restarts=stage.lab.lives - 1)
-    allowed = 0 if stage.town.can_ask else may_double(cell, stage.lab.writes())
+    screen = Screen(texts, scenario.wishes, restarts=stage.lab.restarts)
+    allowed = 0 if stage.town.can_ask else may_double(cell, stage.lab.until_struck())
     found = [*screen.missing, *screen.strange]
     if screen.extra > allowed:
         found.append(f"{screen.extra} messages too many, {allowed} allowed: {_short(texts)}")
     found += effects_of(stage, scenario.wishes, texts)
     if stage.lab.model.violations:
         found.append(f"illegal requests: {stage.lab.model.violations}")
-    found += [*await books(stage), *await _order(stage)]
+    found += [*await books(stage), *await _order(stage), *stage.lab.complaints()]
     return Verdict(found, screen.extra, allowed)
 
 

@@ -45,8 +45,9 @@ HALT = ".halt"
 
 
 class Birth(msgspec.Struct, frozen=True, kw_only=True):
-    """``trace`` is a file that gets a line a write. Before the ``halt``-th write (0: never) the
-    process stands still until the file beside it, ``HALT``, is taken away. ``lease`` and
+    """``trace`` is a file that gets a line a write. At its ``kill`` the process gets the signal
+    ``by``. Before the ``halt``-th write (0: never) it
+    stands still until the file beside it, ``HALT``, is taken away. ``lease`` and
     ``silence`` (of the model) are in seconds of the service's clock, which runs ``rate`` times as
     fast as ours since ``epoch``."""
 
@@ -55,6 +56,7 @@ class Birth(msgspec.Struct, frozen=True, kw_only=True):
     trace: str
     platform: str = "telegram"
     kill: Kill | None = None
+    by: int = signal.SIGKILL
     halt: int = 0
     lease: float = 2.0
     silence: float = 3.0
@@ -78,8 +80,8 @@ class RatedClock:
 
 
 class KillingStore:
-    """Counts what is written, and dies at the chosen place: before the write, or after it and
-    before anyone hears of it."""
+    """Counts what is written, and dies, or stands still, at the chosen place: before the write, or
+    after it and before anyone hears of it."""
 
     def __init__(self, store: Store, birth: Birth) -> None:
         self._store = store
@@ -132,7 +134,7 @@ class KillingStore:
     def _dies_if(self, number: int, *, after: bool) -> None:
         kill = self._birth.kill
         if kill is not None and (number, after) == (kill.number, kill.after):
-            os.kill(os.getpid(), signal.SIGKILL)
+            os.kill(os.getpid(), self._birth.by)
 
 
 def _stand_still(flag: Path) -> None:

@@ -56,6 +56,7 @@ async def run_blocks(
     *,
     pg_port: int = 0,
     only: int = 0,
+    cell: str = "",
     patience: float = PATIENCE,
     root: Path = ROOT,
     workers: int = WORKERS,
@@ -78,6 +79,7 @@ async def run_blocks(
                 folder=str(folder / f"block{number}"),
                 pg_port=pg_port,
                 only=only,
+                cell=cell,
                 patience=patience,
             )
             found[number] = await run_order(process, order)

@@ -190,7 +190,7 @@ async def complaints(
     """And how many messages there are too many. Who was told of a failure and said /retry has asked
     anew: the effect may be there once more, and the answer to /retry says so."""
     lab, texts = stage.lab, stage.town.bot_texts()
-    screen = Screen(texts, errand.wishes, restarts=lab.lives - 1)
+    screen = Screen(texts, errand.wishes, restarts=lab.restarts)
     found = [*screen.missing, *screen.strange]
     if screen.extra > allowed:
         short = [text[:60] for text in texts]

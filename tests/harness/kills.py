@@ -7,6 +7,15 @@ from typing import Literal
 import msgspec
 
 Kind = Literal["write", "call"]
+Form = Literal["alone", "two replicas", "one paused"]
+"""One process; two on one database, one of which is killed; or one of which stands still."""
+OTHERS = 100
+"""The lives of a second process begin with 101, so that a life's number says whose it is."""
+
+
+def whose(life: int) -> int:
+    """The number after which the lives of its process are counted."""
+    return life // OTHERS * OTHERS
 
 
 class Kill(msgspec.Struct, frozen=True, kw_only=True):

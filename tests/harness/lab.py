@@ -1,14 +1,13 @@
 """One service with its stand-ins, killed and started again; it looks only from outside."""
 
 import asyncio
-import os
 import signal
 import socket
 import sys
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager, suppress
-from datetime import UTC, datetime
+from contextlib import asynccontextmanager
+from datetime import datetime
 from pathlib import Path
 
 import httpx
@@ -17,7 +16,8 @@ import msgspec
 from core.domain.events import Recorded
 from storage.store import SqlStore
 from tests.harness.child import HALT, Birth
-from tests.harness.kills import NO_KILL, Cell, Kill, Kind, Write, kills_of
+from tests.harness.keeper import Keeper
+from tests.harness.kills import NO_KILL, Cell, Form, Kill, Write, kills_of, whose
 from tests.harness.reader import Reader
 from tests.harness.scripted import Script
 from tests.harness.surroundings import effects_in, surroundings
@@ -84,33 +84,36 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     lease: float = 2.0
     rate: float = 1.0
     webhook: bool = False
+    form: Form = "alone"
     halt: int = 0
     """The write of the first life before which it stands still (see ``halted``)."""
 
 
 class Lab:
-    """``died`` counts the lives that ended by SIGKILL, ``lives`` all of them."""
+    """``calls`` are those of each life that are counted. ``spoil`` may give one of them a fault."""
 
     def __init__(self, zygote: Zygote, place: Place, cell: Cell = NO_KILL) -> None:
         self.town = TOWNS[place.town]()
         self.model = OpenAIStandIn(Script())
-        self.died = 0
-        self.lives = 0
-        self.codes: list[int] = []
-        self.ends: list[datetime] = []
         self.calls: defaultdict[int, list[str]] = defaultdict(list)
         self.when_dead: Callable[[], object] | None = None
         self.spoil: Callable[[Call], Fault | None] = lambda call: None
-        self._zygote = zygote
         self._place = place
         self._cell = cell
-        self._pid = 0
-        self._keeper: asyncio.Task[None] | None = None
-        self._wanted = False
-        self._parting = signal.SIGTERM
-        self._killed: set[Kill] = set()
+        self._done: set[Kill] = set()
         self._reader = Reader(place.database)
-        self._port = _free_port() if place.webhook else 0
+        self._ports: dict[int, int] = {}
+        self._first = self._keeper(zygote)
+
+    def _keeper(self, zygote: Zygote, first: int = 0) -> Keeper:
+        keeper = Keeper(zygote, self._birth, first)
+        keeper.when_dead = self._tell_of_death
+        self._ports[first] = free_port() if self._place.webhook else 0
+        return keeper
+
+    @property
+    def keepers(self) -> tuple[Keeper, ...]:
+        return (self._first,)
 
     async def __aenter__(self) -> "Lab":
         self.town.stand_in.start()
@@ -123,9 +126,7 @@ class Lab:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        self._part(signal.SIGKILL)
-        if self._keeper is not None:
-            await self._keeper
+        await self._parts(signal.SIGKILL)
         await self._reader.close()
         await asyncio.gather(
             asyncio.to_thread(self.town.stand_in.stop), asyncio.to_thread(self.model.stop)
@@ -159,34 +160,75 @@ class Lab:
 
     @property
     def pid(self) -> int:
-        """0 while it is down."""
-        return self._pid
+        """Of the first process; 0 while it is down."""
+        return self._first.pid
+
+    @property
+    def lives(self) -> int:
+        """How many there were."""
+        return sum(len(keeper.lives) for keeper in self.keepers)
+
+    @property
+    def codes(self) -> list[int]:
+        """How each life ended."""
+        return [code for keeper in self.keepers for code in keeper.codes]
+
+    @property
+    def ends(self) -> list[datetime]:
+        return [end for keeper in self.keepers for end in keeper.ends]
+
+    @property
+    def died(self) -> int:
+        """How many lives ended by SIGKILL."""
+        return sum(keeper.died for keeper in self.keepers)
+
+    @property
+    def struck(self) -> int:
+        """How often something was done to a process of the service."""
+        return self.died
+
+    @property
+    def was_starved(self) -> bool:
+        """The machine was too busy for what was found to count."""
+        return False
+
+    @property
+    def restarts(self) -> int:
+        """How often a turn may have been picked up by another life."""
+        return self.lives - 1
 
     async def up(self) -> None:
         """Starts the service and keeps it up, as a supervisor does, until ``down``."""
-        self._wanted = True
-        await self._spawn()
-        self._keeper = asyncio.create_task(self._keep())
+        await self._first.up()
 
     async def down(self) -> None:
         """SIGTERM, and until it is gone. One that was killed meanwhile stays down."""
-        self._part(signal.SIGTERM)
-        assert self._keeper is not None
-        await self._keeper
+        await self._parts(signal.SIGTERM)
+
+    async def leaves(self) -> None:
+        """``down`` for the one that is to be killed, where there are several."""
+        await self.down()
+
+    async def returns(self) -> None:
+        await self._first.up()
 
     async def autopsy(self) -> None:
         """What every thread of a service that hangs is doing, into its log."""
-        self._signal(signal.SIGUSR1)
+        for keeper in self.keepers:
+            keeper.signal(signal.SIGUSR1)
         await asyncio.sleep(DUMP_SECONDS)
 
     def kill(self) -> None:
-        self._signal(signal.SIGKILL)
+        self._first.signal(signal.SIGKILL)
 
-    def _signal(self, number: signal.Signals) -> None:
-        """It may have died just now."""
-        if self._pid:
-            with suppress(ProcessLookupError):
-                os.kill(self._pid, number)
+    async def _parts(self, number: signal.Signals) -> None:
+        for keeper in self.keepers:
+            keeper.part(number)
+        await asyncio.gather(*(keeper.gone() for keeper in self.keepers))
+
+    def _tell_of_death(self) -> None:
+        if self.when_dead is not None:
+            self.when_dead()
 
     @property
     def has_one_owner(self) -> bool:
@@ -220,16 +262,27 @@ class Lab:
 
     async def readiness(self) -> tuple[int, str]:
         """What a host's health check is told; 0 when nobody listens."""
+        return await self._readiness(self._first)
+
+    async def _readiness(self, keeper: Keeper) -> tuple[int, str]:
         try:
             async with httpx.AsyncClient(timeout=8.0) as client:
-                answer = await client.get(f"http://127.0.0.1:{self._heard_on()}/readyz")
+                answer = await client.get(f"http://127.0.0.1:{self._heard_on(keeper)}/readyz")
         except (httpx.TransportError, OSError) as error:
             return 0, repr(error)
         return answer.status_code, answer.text
 
     def writes(self) -> dict[int, list[Write]]:
         """Of each life, until its end, in order."""
-        return {life: self._written(life) for life in range(1, self.lives + 1)}
+        return {life: self._written(life) for keeper in self.keepers for life in keeper.lives}
+
+    def until_struck(self) -> dict[int, list[Write]]:
+        """What each life had written when something was done to it."""
+        return self.writes()
+
+    def complaints(self) -> list[str]:
+        """What only this lab can know of."""
+        return []
 
     def kills(self) -> list[Kill]:
         """Every place to kill that this run has passed."""
@@ -245,35 +298,14 @@ class Lab:
         return effects_in(self._place.folder)
 
     def log(self) -> str:
-        path = self._place.folder / "log"
+        return self._log_of(0)
+
+    def _log_of(self, first: int) -> str:
+        path = self._log_file(first)
         return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
 
-    def _part(self, number: signal.Signals) -> None:
-        """One that is being started just now hears it as soon as it has a pid."""
-        self._wanted, self._parting = False, number
-        self._signal(number)
-
-    async def _keep(self) -> None:
-        while True:
-            status = await self._zygote.status(self._pid)
-            if status is None:
-                await asyncio.sleep(0.02)
-                continue
-            self._pid = 0
-            self.codes.append(status)
-            self.died += status == -signal.SIGKILL
-            self.ends.append(datetime.now(UTC))
-            if self.when_dead is not None and status == -signal.SIGKILL:
-                self.when_dead()
-            if not self._wanted:
-                return
-            await self._spawn()
-            if not self._wanted:
-                self._signal(self._parting)
-
-    async def _spawn(self) -> None:
-        self.lives += 1
-        self._pid = await self._zygote.spawn(self._birth(self.lives))
+    def _log_file(self, first: int) -> Path:
+        return self._place.folder / f"log{first or ''}"
 
     def _trace(self, life: int) -> Path:
         return self._place.folder / f"life{life}.trace"
@@ -283,23 +315,23 @@ class Lab:
         lines = trace.read_text(encoding="utf-8").splitlines() if trace.exists() else []
         return [msgspec.json.decode(line, type=Write) for line in lines]
 
-    def _heard_on(self) -> int:
+    def _heard_on(self, keeper: Keeper) -> int:
         """0 when no life came so far. One may have died before it had written its port down."""
-        ports = [self._trace(life).with_suffix(".port") for life in range(self.lives, 0, -1)]
+        ports = [self._trace(life).with_suffix(".port") for life in reversed(keeper.lives)]
         told = (port.read_text() for port in ports if port.exists())
         return next((int(port) for port in told if port), 0)
 
     def _birth(self, life: int) -> Birth:
-        place = self._place
+        place, first = self._place, whose(life)
         return Birth(
             environment={
                 **surroundings(place.folder, place.database, self.model.url),
-                "PORT": str(self._port),
+                "PORT": str(self._ports[first]),
                 "DRAIN_SECONDS": "2",
-                **self.town.environment(self._port),
+                **self.town.environment(self._public_port),
                 **place.environment,
             },
-            log=str(place.folder / "log"),
+            log=str(self._log_file(first)),
             trace=str(self._trace(life)),
             platform=place.town,
             kill=self._cell.of(life, "write"),
@@ -308,33 +340,44 @@ class Lab:
             rate=place.rate,
         )
 
+    @property
+    def _public_port(self) -> int:
+        """Where a platform that delivers by posts finds the service."""
+        return self._ports[0]
+
+    def _caller(self, call: Call) -> Keeper:
+        return self._first
+
     def _before(self, call: Call) -> Fault | None:
         if not self.town.counts(call):
             return None
-        self.calls[self.lives].append(call.method)
-        return self._struck(call, after=False) or self.spoil(call)
+        self.calls[self._caller(call).life].append(call.method)
+        return self._struck_by(call, after=False) or self.spoil(call)
 
     def _after(self, call: Call) -> Fault | None:
         if self.town.brought(call):
-            self.calls[self.lives].append(call.method)
+            self.calls[self._caller(call).life].append(call.method)
         elif not self.town.counts(call):
             return None
-        return self._struck(call, after=True)
+        return self._struck_by(call, after=True)
 
-    def _struck(self, call: Call, *, after: bool) -> Fault | None:
-        kind: Kind = "call"
-        kill = self._cell.of(self.lives, kind)
-        place = (len(self.calls[self.lives]), after)
-        if kill is None or kill in self._killed or place != (kill.number, kill.after):
+    def _struck_by(self, call: Call, *, after: bool) -> Fault | None:
+        keeper = self._caller(call)
+        kill = self._cell.of(keeper.life, "call")
+        place = (len(self.calls[keeper.life]), after)
+        if kill is None or kill in self._done or place != (kill.number, kill.after):
             return None
-        if not self._pid:
+        if not keeper.pid:
             return None
-        self._killed.add(kill)
-        self.kill()
+        self._done.add(kill)
+        return self._strike(keeper, kill)
+
+    def _strike(self, keeper: Keeper, kill: Kill) -> Fault | None:
+        keeper.signal(signal.SIGKILL)
         return Reset()
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

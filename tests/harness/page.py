@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from tests.harness.blocks import DATABASES, FIRSTS, GRADES, Outcome, scenario_of
+from tests.harness.blocks import DATABASES, FIRSTS, FORMS, GRADES, Outcome, scenario_of
 from tests.harness.faults import FaultResult
 from tests.harness.kills import Cell
 
@@ -35,6 +35,16 @@ double**, and nothing else may double. The cells where that may happen are count
 last column is in how many of them it did. Telegram is where all of this is played; Slack and
 Discord, which can be asked, have a table of their own.
 """
+
+
+PAIRS = """\
+Two processes share the database, on PostgreSQL, and the bot's token. **Two replicas**: the one that
+does a write or a call is killed just before or just after it, and is started again only when the
+other has done all that was left to do. **One paused**: it is not killed but stands still (SIGSTOP),
+past its lease and until the other has done everything; then it wakes (SIGCONT), and must neither
+write nor call anything. Each process has its own count, and the cells are those of both; what
+the second has to do varies from run to run, so that some cells are not reached. In no cell may
+both of them poll Telegram."""
 
 
 class Where(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,11 +93,14 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def page(found: Found) -> str:
-    home = [outcome for outcome in found.outcomes if outcome.block.town == HOME]
+    pairs = [outcome for outcome in found.outcomes if outcome.block.form != "alone"]
+    alone = [outcome for outcome in found.outcomes if outcome.block.form == "alone"]
+    home = [outcome for outcome in alone if outcome.block.town == HOME]
     abroad = [outcome for outcome in found.outcomes if outcome.block.town != HOME]
     sections = [HEAD, _where(found)]
     if "kills" in found.where:
-        sections += [_scenarios(home), _platforms(abroad), _twice(home), _grades(home)]
+        sections += [_scenarios(home), _pairs(pairs), _platforms(abroad)]
+        sections += [_twice(home), _grades(home)]
     if "faults" in found.where:
         sections.append(_faults(found.faults))
     if "bugs" in found.where:
@@ -130,6 +143,26 @@ COLUMNS = ("cells", "killed", "exact", "at most one double", "doubled", "red")
 def _scenarios(outcomes: Sequence[Outcome]) -> str:
     plain = [o for o in outcomes if not o.block.first and o.block.grade == "sync"]
     return _by_scenario("One kill", "Every write and every call, before and after.", plain)
+
+
+def _pairs(outcomes: Sequence[Outcome]) -> str:
+    groups: defaultdict[str, dict[str, Outcome]] = defaultdict(dict)
+    for outcome in outcomes:
+        groups[outcome.block.scenario][outcome.block.form] = outcome
+    rows: list[list[object]] = []
+    for name in sorted(groups):
+        found = [[groups[name][form]] if form in groups[name] else [] for form in FORMS]
+        rows.append([name, *(n for some in found for n in _of_form(some))])
+    totals = [_of_form([o for o in outcomes if o.block.form == form]) for form in FORMS]
+    rows.append(["**all**", *(f"**{n}**" for total in totals for n in total)])
+    numbers = ("cells", "struck", "at most one double", "doubled", "red")
+    head = ("scenario", *(f"{form}: {what}" for form in FORMS for what in numbers))
+    return f"## Two replicas\n\n{PAIRS}\n\n{table(head, rows)}"
+
+
+def _of_form(outcomes: Sequence[Outcome]) -> list[object]:
+    cells, struck, _, *rest = _numbers(outcomes)
+    return [cells, struck, *rest]
 
 
 def _platforms(outcomes: Sequence[Outcome]) -> str:

@@ -147,9 +147,9 @@ async def downtime(stage: Stage) -> None:
     await stage.read("hello")
     stage.says(HANG)
     await stage.model_hears(HANG)
-    await stage.lab.down()
+    await stage.lab.leaves()
     stage.says("are you there")
-    await stage.lab.up()
+    await stage.lab.returns()
     await stage.sees(lambda: stage.answers(HANG) and stage.answers("are you there"))
 
 
@@ -175,9 +175,9 @@ async def killer(stage: Stage) -> None:
 async def long_talk(stage: Stage) -> None:
     stage.says("hello")
     await stage.read("hello")
-    await stage.lab.down()
+    await stage.lab.leaves()
     stage.says(TOOLS)
-    await stage.lab.up()
+    await stage.lab.returns()
     await stage.shown(*CHARGED)
     stage.says(HANG)
     await stage.model_hears(HANG)

@@ -67,7 +67,10 @@ class TelegramTown:
     key = f"agent:main:telegram:dm:{ADA}"
     can_ask = False
     known: Mapping[str, str] = {}
-    _QUIET = ("getMe", "setMyCommands", "deleteWebhook", "setWebhook", "sendChatAction")
+    _QUIET = (
+        *("getMe", "setMyCommands", "sendChatAction"),
+        *("deleteWebhook", "setWebhook", "getWebhookInfo"),
+    )
 
     def __init__(self) -> None:
         self.stand_in = TelegramStandIn()

@@ -19,7 +19,14 @@ from storage.migrate import migrate
 from tests.harness.blocks import Block, Outcome, firsts_of, scenario_of
 from tests.harness.kills import Cell
 from tests.harness.lab import Zygote, zygote
-from tests.harness.matrix import AT_A_TIME, Ground, NewDatabase, NotReachedError, Runner
+from tests.harness.matrix import (
+    AT_A_TIME,
+    PAIRS_AT_A_TIME,
+    Ground,
+    NewDatabase,
+    NotReachedError,
+    Runner,
+)
 from tests.harness.stage import PATIENCE
 from tests.postgres import PostgresServer
 
@@ -29,13 +36,14 @@ LONGEST_LINE = 2**26
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
-    """``only`` is how many cells to run, spread over the block; 0 for all. ``pg_port`` is that of a
-    PostgreSQL server with the database ``BASE``."""
+    """``only`` is how many cells to run, spread over the block; 0 for all. ``cell`` is what their
+    names have in them. ``pg_port`` is that of a PostgreSQL server with the database ``BASE``."""
 
     block: Block
     folder: str
     pg_port: int = 0
     only: int = 0
+    cell: str = ""
     patience: float = PATIENCE
 
 
@@ -70,6 +78,7 @@ class Worker:
     def __init__(self, zygote: Zygote) -> None:
         self._zygote = zygote
         self._places = asyncio.Semaphore(AT_A_TIME)
+        self._pairs = asyncio.Semaphore(PAIRS_AT_A_TIME)
         self._migrating = asyncio.Lock()
         self._numbers = itertools.count(1)
 
@@ -81,9 +90,10 @@ class Worker:
             zygote=self._zygote,
             folder=folder,
             database=await self._databases(order, folder),
-            places=self._places,
+            places=self._places if block.form == "alone" else self._pairs,
             environment={"DURABILITY": block.grade},
             town=block.town,
+            form=block.form,
             patience=order.patience,
         )
         runner = Runner(ground, scenario_of(block.scenario))
@@ -93,6 +103,7 @@ class Worker:
                 cells = await _second(runner, firsts_of(cells, block.first))
         except AssertionError as error:
             return Outcome(block=block, trouble=str(error)[-20000:])
+        cells = [cell for cell in cells if order.cell in str(cell)]
         step = max(1, len(cells) // order.only) if order.only else 1
         return Outcome(block=block, results=await runner.run(cells[step // 2 :: step]))
 

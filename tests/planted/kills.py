@@ -5,6 +5,8 @@ from pathlib import Path
 
 import msgspec
 
+from tests.harness.kills import Form
+
 ROOT = Path(__file__).parents[2]
 CODE = ("bots", "core", "scheduler", "storage", "tests")
 
@@ -25,6 +27,7 @@ class KillBug(msgspec.Struct, frozen=True, kw_only=True):
     scenario: str
     edits: tuple[Edit, ...]
     says: str = ""
+    form: Form = "alone"
 
 
 KILL_BUGS = (

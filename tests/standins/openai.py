@@ -71,8 +71,13 @@ class OpenAIStandIn(ModelStandIn):
     def frame(self, chunk: Json) -> bytes:
         return f"data: {json.dumps(chunk)}\n\n".encode()
 
+    def url_for(self, who: str) -> str:
+        """As of ``TelegramStandIn``."""
+        return f"{self.url}/for/{who}"
+
     def routes(self) -> Iterable[web.RouteDef]:
         yield web.post("/v1/chat/completions", self._on_completion)
+        yield web.post("/for/{who}/v1/chat/completions", self._on_completion)
         yield web.post("/v1/audio/transcriptions", self._on_transcription)
         yield web.get("/v1/models", self._on_models)
 
