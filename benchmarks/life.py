@@ -8,6 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from statistics import fmean, median
 from time import perf_counter, process_time
+from typing import Any
 
 import msgspec
 from structlog.testing import capture_logs
@@ -21,8 +22,7 @@ from bots.settings import Settings
 from core.domain.events import CompactionStarted, TurnFinished
 from core.domain.state import SessionState
 from core.ports import Claimed, Commit
-from storage.codec import Codec, snapshot_text
-from storage.engine import Database
+from storage.codec import snapshot_text
 from storage.store import SqlStore
 
 LOOKS_UP_EVERY = 3
@@ -69,10 +69,8 @@ class Lived(msgspec.Struct, frozen=True):
 class WatchedStore(SqlStore):
     """Knows when all that was promised is out, and keeps the snapshots of the turn under way."""
 
-    def __init__(
-        self, database: Database, codec: Codec | None = None, backup: Path | None = None
-    ) -> None:
-        super().__init__(database, codec, backup)
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
         self.snapshots: list[SessionState] = []
         self.summaries = 0
         self._finished = 0

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from io import RawIOBase
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -14,8 +15,6 @@ from benchmarks.raw import RawLog, raw_log, same_bytes
 from benchmarks.stopwatch import Stopwatch
 from benchmarks.talk import KINDS, PERSON, STEPS_A_TURN, Kind, Talk, Ticks, sessions_on
 from core.ports import Commit
-from storage.codec import Codec
-from storage.engine import Database
 from storage.store import SqlStore
 
 
@@ -34,10 +33,8 @@ class StepTimes(msgspec.Struct, frozen=True):
 class TimedStore(SqlStore):
     """Times its commits under the name of the step that is under way, and keeps the newest."""
 
-    def __init__(
-        self, database: Database, codec: Codec | None = None, backup: Path | None = None
-    ) -> None:
-        super().__init__(database, codec, backup)
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
         self.watch = Stopwatch()
         self.kind = ""
         self.newest: list[Commit] = []

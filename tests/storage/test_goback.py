@@ -154,6 +154,7 @@ async def test_another_that_was_faster_is_noticed(empty_url: str) -> None:
 @pytest.mark.postgres
 async def test_others_that_have_it_open_are_counted(postgres_url: str) -> None:
     database, other = await open_database(postgres_url), await open_database(postgres_url)
+    await other.read(schema)
     assert await other_connections(database) == 1
     await other.close()
     for _ in range(100):
