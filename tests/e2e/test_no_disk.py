@@ -73,12 +73,12 @@ async def test_another_machine_goes_on_where_one_was_killed(
             await sees("window")
             ada.sends_document("note.txt", b"The parcel is blue.", "keep this")
             await telegram.wait_for(lambda: len(ada.bot_texts()) > 2, PATIENCE)
-            ada.says("count slowly to 4")
-            await sees("counting: 1 of 4")
+            ada.says("count slowly to 12")
+            await sees("counting: ")
             await second.ends(signal.SIGKILL)
         async with machine(tmp_path / "three", telegram, postgres_url) as third:
             assert codes(third.log) == []
-            await sees("Counted, slowly: 1, 2, 3, 4")
+            await sees("Counted, slowly: 1, 2, 3")
             assert await third.ends(signal.SIGTERM) == 0
         ledger = await asyncio.to_thread(
             run, tmp_path, "doctor", "--ledger", DATABASE_URL=postgres_url

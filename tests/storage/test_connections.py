@@ -182,3 +182,43 @@ async def test_an_error_is_not_its_own_cause() -> None:
         assert error not in seen
         seen.append(error)
         error = error.__cause__
+
+
+@asynccontextmanager
+async def refusing(code: str, text: str) -> AsyncGenerator[str]:
+    """The address of a server that has only this to say."""
+    told = f"SFATAL\0C{code}\0M{text}\0\0".encode()
+
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1000)
+        writer.write(b"E" + (len(told) + 4).to_bytes(4) + told)
+        writer.close()
+
+    server = await asyncio.start_server(refuse, "127.0.0.1")
+    async with server:
+        port = server.sockets[0].getsockname()[1]
+        yield f"postgres://ada:hush@127.0.0.1:{port}/bot?sslmode=disable"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["the database system is starting up", "the database system is in recovery mode"],
+)
+async def test_a_server_that_is_not_up_yet_may_be_by_and_by(text: str) -> None:
+    async with refusing("57P03", text) as url:
+        with pytest.raises(StorageError, match=text):
+            await SqlStore.open(url)
+
+
+@pytest.mark.parametrize("code", ["28P01", "08P01"])
+async def test_a_wrong_password_is_the_operators_to_mend(code: str) -> None:
+    """Poolers say it with a number of their own."""
+    async with refusing(code, 'password authentication failed for user "ada"') as url:
+        with pytest.raises(ConfigurationError, match="authentication failed") as caught:
+            await SqlStore.open(url)
+    assert "hush" not in str(caught.value)
+
+
+async def test_a_host_that_has_no_address_yet_may_have_one_later() -> None:
+    with pytest.raises(StorageError):
+        await SqlStore.open("postgres://nowhere.invalid/bot")

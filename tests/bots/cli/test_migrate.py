@@ -88,6 +88,7 @@ async def test_on_postgresql_a_backup_is_named_and_others_are_looked_for(
     assert (code, "then say --yes. Nothing was changed" in text) == (1, True)
     assert re.search(r"pg_dump --format=custom --file=\S+ --host=127.0.0.1 --port=\d+", text)
     other = await open_database(url)
+    await other.read(lambda link: None)
     code, text = await back("--yes")
     assert (code, "1 other connections have the database open" in text) == (1, True)
     code, text = await back("--yes", "--while-served")
