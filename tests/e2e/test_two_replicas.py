@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from tests.harness.blocks import scenario_of
 from tests.harness.kills import Cell, Form, Kill
 from tests.harness.lab import ROOT, zygote
 from tests.harness.matrix import Ground, Result, Runner
+from tests.harness.stage import Scenario, Stage, Wishes
 from tests.harness.worker import BASE, postgres_databases
 from tests.planted.kills import KillBug, plant
 from tests.planted.pairs import PAIR_BUGS
@@ -22,6 +22,16 @@ from tests.postgres import PostgresServer
 
 TAKEN = Kill(life=1, kind="write", number=1, after=True, what="commit")
 """The first message is taken, and nothing of its turn is done."""
+
+
+async def one_answer(stage: Stage) -> None:
+    stage.says("hello")
+    await stage.read("hello")
+
+
+ONE_ANSWER = Scenario(
+    name="one answer", about="a message", play=one_answer, wishes=Wishes(answered=("hello",))
+)
 pytestmark = pytest.mark.timeout(600)
 
 
@@ -42,7 +52,7 @@ async def ground(
 
 async def result(ground: Ground, form: Form) -> Result:
     here = replace(ground, folder=ground.folder / form.replace(" ", "-"), form=form)
-    (found,) = await Runner(here, scenario_of("streamed answer")).run([Cell((TAKEN,))])
+    (found,) = await Runner(here, ONE_ANSWER).run([Cell((TAKEN,))])
     return found
 
 

@@ -6,7 +6,7 @@ import signal
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import msgspec
 import psutil
@@ -29,6 +29,8 @@ OVER = 1.25
 """Times its lease that one stands still at least."""
 AWAKE_SECONDS = 1.5
 """For so long it is watched what one does that stood still: longer than any of its jobs waits."""
+SLACK = 0.2
+"""Seconds between a stop and when it is seen."""
 LOG_TAIL = 2900
 LOST = "lease lost"
 """What the service's log says of the lease of a bot's token."""
@@ -45,6 +47,10 @@ class Pause(msgspec.Struct, kw_only=True):
     until: float = float("inf")
     faults: list[str] = []
     over: bool = False
+
+    def covers(self, at: float) -> bool:
+        """Also what it does on waking."""
+        return self.since - SLACK <= at <= self.until + AWAKE_SECONDS
 
 
 class PairLab(Lab):
@@ -132,11 +138,11 @@ class PairLab(Lab):
 
     @property
     def was_starved(self) -> bool:
-        """One lost a lease that did not stand still: the machine was too busy for such leases."""
+        """One lost its lease while it did not stand still: the machine was too busy for it."""
         return any(
-            self._log_of(keeper.first).count(LOST)
-            > sum(pause.life in keeper.lives for pause in self._pauses)
+            not any(pause.life in keeper.lives and pause.covers(at) for pause in self._pauses)
             for keeper in self.keepers
+            for at in _losses(self._log_of(keeper.first))
         )
 
     def until_struck(self) -> dict[int, list[Write]]:
@@ -240,6 +246,11 @@ def _stands_still(pid: int) -> bool:
 def _explains(pause: Pause, conflict: Conflict) -> bool:
     """One that stands still cannot let go of its poll, and one that wakes polls once before it has
     looked whose the messages are; what it is brought is known by then."""
-    inside = pause.since - 1.0 <= conflict.at <= pause.until + AWAKE_SECONDS
-    woke = pause.until <= conflict.at <= pause.until + AWAKE_SECONDS
-    return (conflict.who == pause.who and inside) or (conflict.by == pause.who and woke)
+    who = pause.who in (conflict.who, conflict.by if conflict.at >= pause.until else "")
+    return who and pause.covers(conflict.at)
+
+
+def _losses(log: str) -> list[float]:
+    """When, in Unix time."""
+    lines = [line for line in log.splitlines() if LOST in line]
+    return [datetime.fromisoformat(line.split()[0]).timestamp() for line in lines]
