@@ -235,9 +235,9 @@ class PairLab(Lab):
         return await super()._is_settled()
 
     def _sent(self, keeper: Keeper, since: float) -> list[str]:
-        """Where the clock runs fast, a model's pause before its next try is over before the next
-        look at the lease is due, whose beat is not sped up so much."""
-        calls = [*self.telegram.calls, *(self.model.calls if self.rate == 1.0 else ())]
+        """Not where the clock runs fast: how long a claim is good for is measured by the loop's own
+        time, and a model's pauses are over before the lease is looked at."""
+        calls = [*self.telegram.calls, *self.model.calls] if self.rate == 1.0 else []
         return [
             f"it called {call.method}"
             for call in calls
