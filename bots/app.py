@@ -130,7 +130,7 @@ class Service:
             self._store, self._sessions, self._recovery.nudge, self._intakes.nudge
         )
         jobs = Jobs(self._sessions, self._recovery, self._store, self._clock, self._working)
-        self._keeper = Ticker(((jobs.renew_leases, ground.lease / 3),))
+        self._keeper = Ticker(((jobs.renew_leases, ground.renew_every or ground.lease / 3),))
         self._audit = Audit(self._store)
         signs = self._model_signs
         self.status = Status(

@@ -27,6 +27,8 @@ class Ground(msgspec.Struct, frozen=True, kw_only=True):
     tools: Mapping[str, Tool] | None = None
     """None: those of ``core.tools``."""
     lease: float = LEASE_SECONDS
+    renew_every: float | None = None
+    """Seconds of the machine's clock; None: a third of the lease."""
     watch: Watch | None = None
     """None: as the environment says. It is closed with the service."""
 

@@ -61,6 +61,7 @@ class Birth(msgspec.Struct, frozen=True, kw_only=True):
     lease: float = 2.0
     silence: float = 3.0
     rate: float = 1.0
+    renew_every: float | None = None
     epoch: datetime = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -201,6 +202,7 @@ def live(birth: Birth) -> int:
             model=LiteLLMModel(options, clock.sleep, random.Random()),
             tools=TOOLS,
             lease=birth.lease,
+            renew_every=birth.renew_every,
         )
 
     async def run() -> None:

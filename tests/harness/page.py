@@ -265,7 +265,8 @@ def _faults(results: Sequence[FaultResult]) -> str:
 def _bugs(caught: Sequence[Caught]) -> str:
     text = (
         "Each of these mistakes is planted in a copy of the code and its scenario run over all "
-        "cells on SQLite. A matrix that stayed green would prove nothing."
+        "cells, on SQLite or, with two replicas, on PostgreSQL. A matrix that stayed green would "
+        "prove nothing."
     )
     rows = [[bug.name, bug.scenario, bug.cells, len(bug.red), _caught_by(bug)] for bug in caught]
     head = ("planted bug", "scenario", "cells", "red", "caught by, for example")
