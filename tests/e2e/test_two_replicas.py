@@ -39,6 +39,7 @@ pytestmark = pytest.mark.timeout(600)
 async def ground(
     tmp_path: Path, postgres_server: PostgresServer, postgres_template: str
 ) -> AsyncIterator[Ground]:
+    await postgres_server.execute(f'DROP DATABASE IF EXISTS "{BASE}"')
     await postgres_server.execute(f'CREATE DATABASE "{BASE}" TEMPLATE "{postgres_template}"')
     async with zygote(ROOT) as forks:
         yield Ground(

@@ -72,14 +72,15 @@ KILL_BUGS = (
             ),
             Edit(
                 "core/runtime/agent.py",
-                "        await self._tell(state.key, wish)\n\n",
+                "        await self._tell(state.key, wish)\n        return outcome_of(reply)\n",
                 "        await self._tell(state.key, wish)\n"
                 "        turn = _open_turn(state)\n"
                 "        channel = self._out.channels[turn.address.platform]\n"
                 "        for part in channel.render(getattr(reply, 'text', '')):\n"
                 "            if not getattr(reply, 'calls', ()):\n"
                 "                await channel.send(OutboxMessage(id='x', key=state.key, "
-                "address=turn.address, kind='answer', part=part))\n\n",
+                "address=turn.address, kind='answer', part=part))\n"
+                "        return outcome_of(reply)\n",
             ),
             Edit(
                 "core/runtime/agent.py",
@@ -95,9 +96,9 @@ KILL_BUGS = (
         edits=(
             Edit(
                 "core/runtime/delivery.py",
-                "            platform_id = await self._send(row)\n",
+                "            platform_id = await self._send(row, until)\n",
                 "            await self._outbox.sent(row, '0', self._clock.now())\n"
-                "            platform_id = await self._send(row)\n",
+                "            platform_id = await self._send(row, until)\n",
             ),
         ),
     ),
@@ -118,7 +119,9 @@ KILL_BUGS = (
         edits=(
             Edit(
                 "core/runtime/agent.py",
-                "        if not await self._tell(state.key, start):\n            return\n",
+                "        if not await self._tell(state.key, start) or not await self._still_ours(\n"
+                "            state.key, start.at\n"
+                "        ):\n            return\n",
                 "",
             ),
             Edit(
@@ -186,7 +189,7 @@ KILL_BUGS = (
             ),
             Edit(
                 "core/runtime/admission.py",
-                "    async def _decision(self, inbound: Inbound) -> Decision:\n",
+                "    async def _decision(self, inbound: Inbound, role",
                 "    def _reset(self, inbound):\n"
                 "        def decision(state, at):\n"
                 "            draft = Draft(state, at, self._sessions.policy)\n"
@@ -194,7 +197,7 @@ KILL_BUGS = (
                 "                ensure_session(draft, inbound.address)\n"
                 "            return draft.events\n"
                 "        return decision\n\n"
-                "    async def _decision(self, inbound: Inbound) -> Decision:\n",
+                "    async def _decision(self, inbound: Inbound, role",
             ),
             Edit(
                 "core/runtime/admission.py",
