@@ -45,8 +45,10 @@ class Pooler:
         self._lax = lax
         self._resting: dict[bytes, asyncio.Queue[Link | None]] = {}
         self.links: list[asyncio.StreamWriter] = []
+        """To both sides."""
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.links.append(writer)
         with contextlib.suppress(OSError, EOFError, asyncio.CancelledError):
             if given := await self._greeted(reader, writer):
                 try:
@@ -214,7 +216,7 @@ async def small_pooler(server: int, *, lax: bool = False) -> AsyncGenerator[int]
     finally:
         serving.close()
         for writer in pooler.links:
-            writer.close()
+            writer.transport.abort()
             with contextlib.suppress(OSError):
                 await writer.wait_closed()
         await serving.wait_closed()
