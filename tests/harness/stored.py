@@ -12,7 +12,9 @@ _KEPT = {
     "sessions": sa.select(streams.c.key, streams.c.seq, streams.c.open_turn),
     "events": sa.select(events.c.stream, events.c.seq, events.c.type),
     "inbox": sa.select(inbox.c.platform, inbox.c.update_id, inbox.c.outcome),
-    "outbox": sa.select(outbox.c.id, outbox.c.state, outbox.c.attempts, outbox.c.platform_id),
+    "outbox": sa.select(
+        outbox.c.id, outbox.c.state, outbox.c.kind, outbox.c.attempts, outbox.c.platform_id
+    ),
     "timers": sa.select(timers.c.id, timers.c.due),
 }
 
@@ -32,7 +34,8 @@ async def stored(url: str) -> dict[str, Rows]:
 
 
 def changes(before: dict[str, Rows], after: dict[str, Rows]) -> list[str]:
-    """The tables that differ, a line each. That a message was sent is a fact whoever knows it."""
+    """The tables that differ, a line each. That a message was sent is a fact whoever knows it, and
+    so it is that nobody knows what an edit which was cut short has made of a preview."""
     before, after = _without_news_of_sends(before, after)
     return [
         f"{name}: {_listed(rows - after[name])} became {_listed(after[name] - rows)}"
@@ -45,7 +48,8 @@ def _without_news_of_sends(
     before: dict[str, Rows], after: dict[str, Rows]
 ) -> tuple[dict[str, Rows], dict[str, Rows]]:
     new = after["outbox"] - before["outbox"]
-    news = {row[0] for row in new if row[1] == SENT} & {row[0] for row in before["outbox"]}
+    known = {row[0] for row in new if row[1:3] == ("unknown", "preview") or row[1] == SENT}
+    news = known & {row[0] for row in before["outbox"]}
     return _but(before, news), _but(after, news)
 
 
