@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks import counting, crowd, disk, flushes, life, restore, steps
+from benchmarks import counting, crowd, disk, flushes, life, replicas, restore, steps, wakeups
 from benchmarks.report import (
     BEGIN,
     END,
@@ -27,11 +27,20 @@ from benchmarks.report import (
     lines,
     write_into,
 )
+from benchmarks.report_processes import (
+    REPLICAS_BEGIN,
+    REPLICAS_END,
+    WAKEUPS_BEGIN,
+    WAKEUPS_END,
+    replica_lines,
+    wakeup_lines,
+)
 from benchmarks.talk import MESSAGES_A_TURN, STEPS_A_TURN, taped
 
 
 class Sizes(msgspec.Struct, frozen=True, kw_only=True):
-    """``history`` in messages; rounds are repetitions, of which the median counts."""
+    """``history`` in messages; rounds are repetitions, of which the median counts. ``told`` and
+    ``polled`` are messages that another process hears of by NOTIFY, and without it."""
 
     history: tuple[int, ...] = (0, 1_000, 10_000)
     step_rounds: int = 200
@@ -44,6 +53,11 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
     window: int = 8_000
     counted: tuple[int, ...] = (8_000, 100_000)
     count_rounds: int = 5
+    turns_at_once: tuple[int, ...] = (8, 16, 64)
+    load_seconds: float = 15.0
+    rest_seconds: float = 60.0
+    told: int = 250
+    polled: int = 60
 
 
 QUICK = Sizes(
@@ -57,6 +71,11 @@ QUICK = Sizes(
     span=24,
     counted=(100, 1_000),
     count_rounds=1,
+    turns_at_once=(2,),
+    load_seconds=1.0,
+    rest_seconds=1.0,
+    told=3,
+    polled=0,
 )
 
 
@@ -65,7 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--quick", action="store_true", help="small sizes: only shows that it runs")
     parser.add_argument("--folder", type=Path, default=Path("build"), help="on the disk to measure")
     parser.add_argument("--write", type=Path, metavar="FILE", help="put the tables into this page")
-    parser.add_argument("--only", choices=tuple(TABLES), help="one of the two tables")
+    parser.add_argument("--only", choices=tuple(TABLES), help="one of the tables")
     options = parser.parse_args(arguments)
     options.folder.mkdir(parents=True, exist_ok=True)
     sizes = QUICK if options.quick else Sizes()
@@ -89,7 +108,25 @@ async def of_life(folder: Path, sizes: Sizes) -> list[Line]:
     return life_lines(await live(folder, sizes))
 
 
-TABLES = {"steps": (of_steps, BEGIN, END), "life": (of_life, LIFE_BEGIN, LIFE_END)}
+async def of_replicas(folder: Path, sizes: Sizes) -> list[Line]:
+    _say("several processes")
+    found = await replicas.measure(
+        folder, sizes.turns_at_once, sizes.load_seconds, sizes.rest_seconds
+    )
+    return replica_lines(found)
+
+
+async def of_wakeups(folder: Path, sizes: Sizes) -> list[Line]:
+    _say("wake-ups")
+    return wakeup_lines(await wakeups.measure(folder, sizes.told, sizes.polled))
+
+
+TABLES = {
+    "steps": (of_steps, BEGIN, END),
+    "life": (of_life, LIFE_BEGIN, LIFE_END),
+    "replicas": (of_replicas, REPLICAS_BEGIN, REPLICAS_END),
+    "wakeups": (of_wakeups, WAKEUPS_BEGIN, WAKEUPS_END),
+}
 
 
 def _remarks(options: argparse.Namespace, before: float) -> list[str]:

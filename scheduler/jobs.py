@@ -83,8 +83,12 @@ class Jobs:
             await self._timers.clear(timer)
 
     async def renew_leases(self) -> None:
+        """The database is left alone where there is none to renew."""
+        working = self._working()
+        if not working:
+            return
         try:
-            await self._sessions.renew(self._working())
+            await self._sessions.renew(working)
         except StorageError as error:
             self._seldom.warn("leases not renewed", error)
 

