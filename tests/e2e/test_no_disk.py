@@ -14,7 +14,7 @@ from tests.e2e.hosted import Service, service
 from tests.e2e.test_run import codes
 from tests.standins.telegram import TelegramStandIn
 
-pytestmark = [pytest.mark.postgres, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.postgres, pytest.mark.matrix, pytest.mark.timeout(300)]
 
 UP = 60.0
 """Seconds: what the one that was killed had leased must be over first."""
