@@ -103,12 +103,15 @@ class Intakes:
             while True:
                 if await self._has(adapter.intake):
                     await self._take_messages_or_fail(name, adapter, first)
+                    await self._let_go(name, adapter)
                 elif not first.is_set():
                     log.info("another process takes the messages; standing by", platform=name)
                 first.set()
                 await self._rest(LOOK_SECONDS)
         finally:
             first.set()
+            # Also what is granted only now, since it was being asked for.
+            await self._let_go(name, adapter)
 
     async def _take_messages_or_fail(
         self, name: str, adapter: Adapter, first: asyncio.Event
@@ -122,7 +125,7 @@ class Intakes:
             log.exception("intake broke off", platform=name)
 
     async def _take_messages(self, name: str, adapter: Adapter, first: asyncio.Event) -> None:
-        """Until the lease is lost, or it is cancelled; then it is let go."""
+        """Until the lease is lost, or it is cancelled."""
         try:
             await self._begin(name, adapter)
             first.set()
@@ -130,10 +133,9 @@ class Intakes:
             log.warning("lease lost; another process may take the messages", platform=name)
             self._telemetry.count("lease_loss", name)
         finally:
-            await self._leave(name, adapter)
+            await self._end(name, adapter)
 
-    async def _leave(self, name: str, adapter: Adapter) -> None:
-        await self._end(name, adapter)
+    async def _let_go(self, name: str, adapter: Adapter) -> None:
         try:
             async with asyncio.timeout(self._holder.seconds / 3):
                 await self._leases.release(adapter.intake, self._holder.owner)

@@ -40,12 +40,16 @@ class Away(MemoryStore):
 
     cut_off = ""
     hangs = False
+    slow = ""
+    """Who is told only a second later what was stored."""
 
     async def take_lease(self, name: str, lease: Lease, now: datetime) -> bool:
         if lease.owner == self.cut_off:
             await asyncio.sleep(60 if self.hangs else 0)
             raise StorageError("away")
-        return await super().take_lease(name, lease, now)
+        taken = await super().take_lease(name, lease, now)
+        await asyncio.sleep(1.0 if lease.owner == self.slow else 0)
+        return taken
 
 
 class Town:
@@ -109,6 +113,21 @@ async def test_who_is_told_takes_over_at_once() -> None:
 
     assert town.taking == {"second"}
     hearing.cancel()
+
+
+@in_virtual_time
+async def test_who_stops_as_it_is_granted_the_lease_keeps_nobody_waiting() -> None:
+    town = Town()
+    first = await town.starts("first")
+    second = await town.starts("second")
+    town.store.slow = "second"
+    await first.stop()
+    await passes(LOOK_SECONDS + 0.2)
+    await second.stop()
+    await town.starts("third")
+    await passes(LOOK_SECONDS + 0.1)
+
+    assert town.taking == {"third"}
 
 
 @in_virtual_time
