@@ -27,7 +27,9 @@ PLAN = Plan(
     people=8,
     calm=1.0,
     tempo=2.0,
-    weather=Weather(deck=SHORT, shuffled=False, seconds=0.0, pauses=(0.2, 1.0), doubled=0.0),
+    weather=Weather(
+        deck=SHORT, shuffled=False, seconds=0.0, pauses=(0.2, 1.0), doubled=0.0, settled=0.0
+    ),
 )
 pytestmark = [pytest.mark.timeout(600), pytest.mark.slow]
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from tests.harness.chaos.gaps import Wait, in_spans, spread
 from tests.harness.chaos.run import Outcome
-from tests.harness.chaos.storm import DEPLOY, RESTART
+from tests.harness.chaos.storm import DEPLOY, GENTLE, RESTART, SETTLING
 from tests.harness.chaos.watch import Span
 from tests.harness.soak.ending import MAX_FAILED
 
@@ -22,7 +22,8 @@ def as_markdown(outcome: Outcome, remarks: Sequence[str]) -> str:
         "\n".join(f"- {one}" for one in remarks),
         "\n".join([word, *([""] if verdict else []), *verdict]),
         _table([("", ""), *_counts(outcome)]),
-        "What a deploy cost those who talked meanwhile (no other blow fell with it):",
+        "What a deploy cost those who talked meanwhile (no other blow fell with it, or less than a "
+        "lease before it):",
         _table([("", ""), *_deploys(outcome)]),
         "How much longer than in the calm it took until the first sign of an answer was seen, of "
         "messages that someone waited for in such a deploy:",
@@ -39,8 +40,17 @@ def calm_median(outcome: Outcome) -> float:
 
 
 def deploys(outcome: Outcome, kinds: Sequence[str] = (DEPLOY, RESTART)) -> list[Span]:
-    """Those that no other blow fell with."""
-    return [span for span in outcome.spans if span.kind in kinds and span.alone]
+    """Those that no other blow fell with, nor so shortly before that its leases still had to run
+    out: who waits for a killed process's turn is not kept waiting by the deploy."""
+    hard = [span for span in outcome.spans if span.kind not in GENTLE]
+    clear = outcome.site.lease + SETTLING
+    return [
+        span
+        for span in outcome.spans
+        if span.kind in kinds
+        and span.alone
+        and not any(one.began < span.began < one.well + clear for one in hard)
+    ]
 
 
 def longest_gap(outcome: Outcome, kinds: Sequence[str] = (DEPLOY, RESTART)) -> float:

@@ -21,7 +21,10 @@ CUT = "connections killed"
 DEPLOY = "deploy"
 DEPLOY_KILL = "deploy, with a SIGKILL"
 RESTART = "new started as the old were stopped"
-DEPLOYS = (DEPLOY, DEPLOY_KILL, RESTART)
+GENTLE = (DEPLOY, RESTART)
+"""They break off nothing by force."""
+SETTLING = 2.0
+"""Seconds beyond a lease after which nobody waits any more for what a killed process had."""
 DECK = (
     *(DEPLOY, DEPLOY, DEPLOY, DEPLOY_KILL, RESTART),
     *(KILL, KILL, KILL_ALL, FREEZE, FREEZE, FAST, IMMEDIATE, CUT),
@@ -48,6 +51,9 @@ class Weather(msgspec.Struct, frozen=True, kw_only=True):
     pauses: tuple[float, float] = (1.0, 6.0)
     within: float = 90.0
     doubled: float = 0.25
+    settled: float = 0.5
+    """The share of single deploys before which it is waited until the last blow's leases are over,
+    so that what a deploy costs can be told from what a kill does."""
     frozen: tuple[float, float] = (1.2, 2.0)
     """Leases for which a replica stands still."""
     stops_when_sick: bool = False
@@ -87,6 +93,12 @@ class Storm:
             blows = [deck.pop()]
             if deck and self._dice.random() < self._weather.doubled:
                 blows.append(deck.pop())
+            if (
+                blows[0] in GENTLE
+                and len(blows) == 1
+                and self._dice.random() < self._weather.settled
+            ):
+                await asyncio.sleep(self._fleet.site.lease + SETTLING)
             await self._strike(blows)
             await asyncio.sleep(self._dice.uniform(*self._weather.pauses))
             over = rounds > 1 and time.monotonic() >= ends
